@@ -7,6 +7,9 @@ import torch
 
 Point = torch.Tensor
 
+VANISHED = 1e-30
+"""Norm of a gradient below which no step along it is representable in float32."""
+
 
 @dataclass(frozen=True)
 class Maximum:
@@ -48,7 +51,7 @@ def maximise(
     evaluations = 1
     size = float((project(point + slope) - point).norm())
     scale = max(float(point.norm()), size, 1e-12)
-    length = scale / max(float(slope.norm()), 1e-300)
+    length = scale / max(float(slope.norm()), VANISHED)
     for iteration in range(iterations):
         if size <= tolerance * scale:
             return Maximum(point, value, iteration, evaluations, True, "the projected gradient vanished")
@@ -67,9 +70,9 @@ def maximise(
         bend = -float(step @ (new_slope - slope))
         length = float(step @ step) / bend if bend > 0 else 10 * length
         point, value, slope = candidate, new_value, new_slope
-        unit = scale / max(float(slope.norm()), 1e-300)
+        unit = scale / max(float(slope.norm()), VANISHED)
         size = float((project(point + unit * slope) - point).norm())
-        length = max(length, 1e-3 * unit)
+        length = min(max(length, 1e-3 * unit), 1e6 * unit)
     done = size <= tolerance * scale
     status = "the projected gradient vanished" if done else f"{iterations} iterations"
     return Maximum(point, value, iterations, evaluations, done, status)

@@ -158,7 +158,8 @@ def output_curvature(loss: Loss, summed: Loss, outputs: torch.Tensor, targets: t
 def reduction_of(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> str:
     """'mean' or 'sum' over examples, found out by splitting a batch in two in every way.
 
-    The outputs are moved at random before, so that a loss of zero everywhere does not hide the difference.
+    The outputs are brought to unit size and moved at random before, so that neither a loss of zero everywhere nor the
+    rounding of a saturated one hides the difference.
 
     Raises:
         ValueError: it is neither (e.g. class weights, ignored targets, shapes that broadcast, reduction="none").
@@ -170,6 +171,7 @@ def reduction_of(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> st
     count = min(len(outputs), 7)
     source = torch.Generator().manual_seed(0)
     moved, targets = outputs[:count].detach(), targets[:count]
+    moved = moved / moved.abs().max().clamp(min=1)
     moved = moved + torch.randn(moved.shape, generator=source, dtype=moved.dtype).to(moved.device)
     with torch.no_grad():
         whole = loss(moved, targets)

@@ -27,6 +27,7 @@ from common.hessian import (
     trace,
     trace_from_perturbations,
 )
+from common.hessian.ascent import maximise
 from common.hessian.kinks import closed_form_kinks
 
 
@@ -280,6 +281,24 @@ def test_box_sharpness_reaches_the_corner_of_a_convex_function_and_reports_its_o
     assert found.value == pytest.approx(100 * (best - problem.loss()) / (1 + problem.loss()), rel=1e-4)
     assert found.converged
     assert not box_sharpness(problem, 0.01, dimensions=2, iterations=1).converged
+
+
+@pytest.mark.parametrize("slope", [0.0, 1e-38, 1e-20])
+def test_ascent_ends_where_the_gradient_vanishes_in_single_precision(slope):
+    ramp = lambda x: (slope * float(x), torch.full((1,), slope))  # noqa: E731
+    found = maximise(ramp, torch.zeros(1), lambda x: x.clamp(-1, 1), 20)
+    assert math.isfinite(found.value)
+    assert torch.isfinite(found.point).all()
+    assert found.converged or slope > 0
+    assert found.converged == (found.status == "the projected gradient vanished")
+
+
+def test_ascent_survives_a_gradient_that_vanishes_on_the_way():
+    shelf = lambda x: (min(float(x), 0.5), (x < 0.5).float())  # noqa: E731
+    found = maximise(shelf, torch.zeros(1), lambda x: x.clamp(-10, 10), 20)
+    assert found.converged
+    assert found.value == 0.5
+    assert math.isfinite(float(found.point))
 
 
 def test_box_sharpness_finds_what_the_optimiser_of_the_paper_finds():

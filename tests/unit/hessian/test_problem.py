@@ -51,6 +51,15 @@ def test_reduction_of_any_function_is_found_out_even_where_the_loss_is_zero():
         assert Problem(model, loss, (X, torch.zeros(6, 1))).reduction == name
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_reduction_is_found_out_on_a_saturated_network_in_single_precision(reduction):
+    model = nn.Linear(2, 2, bias=False)
+    with torch.no_grad():
+        model.weight.copy_(1e4 * torch.eye(2))
+    loss = nn.CrossEntropyLoss(reduction=reduction)
+    assert Problem(model, loss, (torch.eye(2).repeat(3, 1), torch.tensor([0, 1] * 3))).reduction == reduction
+
+
 def test_inputs_may_be_tuples_or_dicts():
     model = Wide()
     by_place = Problem(model, nn.CrossEntropyLoss(), ((X, X), Y), chunk=4)
