@@ -9,7 +9,7 @@ Practical PAC-Bayes (2021, eq. 13) takes random weights instead, vᵀGv or vᵀH
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from common.optim.second_derivatives import CheapSecondDerivatives
 
 Of = Literal["ggn", "hessian"]
 Probe = Literal["outputs", "weights"]
@@ -70,21 +72,28 @@ class TracePenalty:
             inputs, targets: [n, …] and int64 [n].
             source: CPU generator of the probes and of the sub-batch.
         """
-        logits = model(inputs)
-        loss = functional.cross_entropy(logits, targets)
-        if self.examples is not None and self.examples < len(targets):
-            chosen = torch.randperm(len(targets), generator=source)[: self.examples].to(inputs.device)
-            inputs, targets = inputs[chosen], targets[chosen]
-            with _untouched_statistics(model):
-                return loss, self._trace(model, inputs, targets, None, source)
-        return loss, self._trace(model, inputs, targets, logits, source)
+        if self.examples is None or self.examples >= len(targets):
+            with self._derivatives():
+                logits = model(inputs)
+            return functional.cross_entropy(logits, targets), self._trace(model, inputs, targets, logits, source)
+        loss = functional.cross_entropy(model(inputs), targets)
+        chosen = torch.randperm(len(targets), generator=source)[: self.examples].to(inputs.device)
+        with _untouched_statistics(model):
+            return loss, self._trace(model, inputs[chosen], targets[chosen], None, source)
+
+    def _derivatives(self) -> AbstractContextManager[object]:
+        """Probes of the outputs need second derivatives, those of the weights third ones."""
+        return CheapSecondDerivatives() if self.probe == "outputs" else nullcontext()
 
     def _trace(
         self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, logits: torch.Tensor | None,
         source: torch.Generator,
     ) -> torch.Tensor:  # fmt: skip
         if self.probe == "outputs":
-            values = _by_outputs(model, model(inputs) if logits is None else logits, self.draws, source)
+            if logits is None:
+                with self._derivatives():
+                    logits = model(inputs)
+            values = _by_outputs(model, logits, self.draws, source)
         else:
             form = _ggn_form if self.of == "ggn" else _hessian_form
             with _composed_normalisation(model):
