@@ -15,6 +15,9 @@ CENSORING = 10
 LATE = 2 / 3
 """Share of a run after which its curvature counts as late."""
 
+PER_NAT = {"trace": "trace_per_nat", "sharpness": "sharpness_per_nat"}
+"""Curvatures that are also taken over the loss at the same weights on the same pairs."""
+
 REFERENCE = "large_decay"
 UNREGULARISED = ("none", "small_decay")
 
@@ -31,6 +34,9 @@ def run_metrics(records: pd.DataFrame) -> pd.DataFrame:
         best_accuracy, final_accuracy: in %.
         log_trace, log_validation_trace, log_sharpness: mean log10 over the last third of the run; with the suffix
             `_standard_error` the error of the estimator.
+        log_trace_per_nat, log_sharpness_per_nat: the same of Tr H and λ₁ over the loss of the pairs and weights that
+            they are of: where the gradients of the outputs stay, the curvature of the cross-entropy near a fit follows
+            its loss about in proportion, which this takes out.
         length: steps of the run.
     """
     rows = {run: _one_run(rows) for run, rows in records.groupby("run", sort=False)}
@@ -40,13 +46,13 @@ def run_metrics(records: pd.DataFrame) -> pd.DataFrame:
 def arm_metrics(records: pd.DataFrame) -> pd.DataFrame:
     """`run_metrics` of the arms of Fig. 4, and whether each run says something (`regime_reached`).
 
-    An arm without or with small decay does if it lasted ten times the median time to grok with large decay; the
-    others if the run reached 99 % and its window is full.
+    An arm without or with small decay does if it lasted ten times the median time to grok with large decay, where a
+    run that never did counts as infinite; the others if the run reached 99 % and its window is full.
     """
     table = run_metrics(records)
     arms = records.groupby("run", sort=False)["arm"].first().reindex(table.index)
-    median = table.loc[arms == REFERENCE, "time_to_grok"].median()
-    long_enough = table["length"] >= CENSORING * median if np.isfinite(median) else pd.Series(False, table.index)
+    median = table.loc[arms == REFERENCE, "time_to_grok"].fillna(np.inf).median()
+    long_enough = table["length"] >= CENSORING * median
     table["regime_reached"] = np.where(arms.isin(UNREGULARISED), long_enough, table["fluctuation"].notna())
     return table
 
@@ -109,12 +115,17 @@ def _late_curvature(rows: pd.DataFrame, length: int) -> dict[str, float]:
     late = rows[(rows["kind"] == "curvature") & (rows["step"] > LATE * length)]
     names = ("trace", "validation_trace", "sharpness")
     if late.empty:
-        return {f"log_{name}": np.nan for name in names}
-    values = {}
+        return {f"log_{name}": np.nan for name in (*names, *PER_NAT.values())}
+    loss = late["curvature_loss"].where(late["curvature_loss"] > 0)
+    values = {f"log_{ratio}": _mean_logarithm(late[name] / loss) for name, ratio in PER_NAT.items()}
     for name in names:
-        positive = late[name].where(late[name] > 0)
-        values[f"log_{name}"] = float(np.log10(positive).mean(skipna=False))
+        values[f"log_{name}"] = _mean_logarithm(late[name])
         if name != "sharpness":
-            relative = (late[f"{name}_standard_error"] / positive).to_numpy()
+            relative = (late[f"{name}_standard_error"] / late[name].where(late[name] > 0)).to_numpy()
             values[f"log_{name}_standard_error"] = float(np.sqrt((relative**2).sum()) / len(late) / np.log(10))
     return values
+
+
+def _mean_logarithm(values: pd.Series) -> float:
+    """Mean log10; NaN if a value is missing or not positive."""
+    return float(np.log10(values.where(values > 0)).mean(skipna=False))

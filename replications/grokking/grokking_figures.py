@@ -141,25 +141,31 @@ def dots(
 
 
 def _curvature(records: pd.DataFrame, arms: Sequence[str]) -> Figure:
-    """Tr H on training and validation pairs and λ₁ along the run, geometric means over seeds.
+    """Tr H on training and validation pairs, λ₁, and Tr H per nat of loss along the run, geometric means over seeds.
 
     Times at which a value of some seed is not positive, as early in training, are left out.
     """
     rows = records[(records["kind"] == "curvature") & (records["step"] > 0)].copy()
-    columns = {"trace": "Tr H, training", "validation_trace": "Tr H, validation", "sharpness": "λ₁, training"}
+    rows["per_nat"] = rows["trace"] / rows["curvature_loss"].where(rows["curvature_loss"] > 0)
+    columns = {
+        "trace": "Tr H, training",
+        "validation_trace": "Tr H, validation",
+        "sharpness": "λ₁, training",
+        "per_nat": "Tr H / loss, training (1/nat)",
+    }
     every = rows[list(columns)].gt(0).all(axis=1).groupby([rows["arm"], rows["step"]]).transform("all")
     if rows.empty or not every.any():
         return placeholder("Figure 4 · the Hessian along the run", "No run has a positive trace.")
     rows["share"] = (100 * rows["step"] / (rows["steps"] * rows["lengthening"])).round()
-    figure, panels = subplots(1, 3, size=(9.0, 4.2))
+    figure, panels = subplots(2, 2, size=(7.6, 6.2), sharex=True)
     rows["name"] = rows["arm"].map(SHORT)
     ordered = pd.concat([rows[every & (rows["arm"] == arm)] for arm in arms])
-    for axes, (column, label) in zip(panels, columns.items(), strict=True):
+    for axes, (column, label) in zip(panels.flat, columns.items(), strict=True):
         mean_band(axes, ordered, "share", column, group="name", markers=True, log=True)
         axes.set_yscale("log")
         axes.set_title(label)
-        axes.set_xlabel("share of the run (%)")
-    handles, labels = panels[0].get_legend_handles_labels()
+        axes.set_xlabel("share of the run (%)" if axes in panels[-1] else "")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=3, title="geometric means, 95 %")
     _say_setting(figure, records)
     return figure

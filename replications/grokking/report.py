@@ -88,15 +88,33 @@ paper.summary(
 # %% [markdown]
 # ## Is the Hessian regularised?
 # $\operatorname{Tr} H$ and $\lambda_1$ along the run. A lower trace may only say that the loss is lower at that moment:
-# with large decay alone the loss keeps jumping, and the curvature with it, on training and validation pairs alike. How
-# much of the difference is that of the loss is not separated here. The network has ReLU, whose kinks noise feels and
-# autograd's Hessian does not (D7).
+# with large decay alone the loss keeps jumping, and the curvature with it, on training and validation pairs alike. So
+# we also look at the curvature per nat of the loss at the same weights. The network has ReLU, whose kinks noise feels
+# and autograd's Hessian does not (D7).
 
 # %%
 paper.figure("fig4_hessian")
 
 # %%
-paper.summary("fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness")
+paper.summary(
+    "fig4d-lower-trace",
+    "fig4d-lower-validation-trace",
+    "fig4d-lower-sharpness",
+    "fig4d-lower-trace-per-nat",
+    "fig4d-lower-sharpness-per-nat",
+)
+
+# %% [markdown]
+# Noise injection takes two gradients a step, large decay alone one. Half the learning rate for twice the steps takes as
+# many. Does it end as flat?
+
+# %%
+paper.summary(
+    "fig4d-lower-trace-than-smaller-steps",
+    "fig4d-lower-sharpness-than-smaller-steps",
+    "fig4d-lower-trace-per-nat-than-smaller-steps",
+    "fig4d-lower-sharpness-per-nat-than-smaller-steps",
+)
 
 # %% [markdown]
 # ## What the talk does not state

@@ -1,4 +1,4 @@
-"""Theorem 3: the error of interpolating two-layer ReLU networks against Tr²(G)/n."""
+"""Theorem 3 (generalisation part): the error of interpolating two-layer ReLU networks against Tr²(G)/n."""
 
 import math
 from collections.abc import Sequence
@@ -107,7 +107,7 @@ def _train(
 
 
 def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: error, sharpness, their ratio in Theorem 3."""
+    """One row a run: error, sharpness, and the bound of Theorem 3 where it says something."""
     from .flat_interpolants_analysis import flat_interpolants_metrics
 
     return flat_interpolants_metrics(records)

@@ -246,9 +246,9 @@ paper.summary(
 
 # %% [markdown]
 # By the theorem a small norm means a small gap. It is printed with a factor $\mathrm{poly}(n, 1/\delta)$, with which it
-# says nothing; we leave the factor out. Even so the bound lies above the error of $f = 0$ in all runs here, so that the
-# first two claims below would hold of a network that has learnt nothing; and the third compares small with large
-# initial weights, which differ in more than the trace.
+# says nothing; we leave the factor out. Even so it says something only where it lies below the error of $f = 0$, which
+# a network that has learnt nothing has too. Networks from small initial weights end flatter than those from large ones,
+# but they differ in more than the trace; so we also ask among runs of equal $n$ and equal start.
 
 # %%
 paper.figure("theorem3")
@@ -256,8 +256,10 @@ paper.figure("theorem3")
 # %%
 paper.summary(
     "theorem3-error-below-squared-trace-over-n",
+    "theorem3-bound-exceeds-the-error-of-nothing",
     "theorem3-rate-is-not-too-fast",
     "theorem3-flatter-interpolants-generalise-better",
+    "theorem3-flatter-at-equal-start-generalise-better",
 )
 
 # %% [markdown]
@@ -415,7 +417,8 @@ paper.summary(
 
 # %% [markdown]
 # Minima that are uniform are flat, too, because the two measures go together. Part of that is the sweep itself: both
-# scale with $1/\eta$. So we look within one learning rate as well.
+# scale with $1/\eta$. So we look within one learning rate as well. Whether $s$ is proportional to $a$, a power of one,
+# takes more learning rates than the two of the laptop scale.
 
 # %%
 paper.figure("fig17")
@@ -449,6 +452,8 @@ paper.summary(
 
 # %% [markdown]
 # Not because all examples are fitted equally well, says the lecture, but because their gradients have similar norms.
+# For linear networks and random features alignment is a proposition, over all parameters; the second asks for
+# $n \gtrsim d^5$ examples and is judged where there are so many.
 
 # %%
 paper.figure("uniformity")
@@ -468,12 +473,14 @@ paper.summary(
     "proposition1-linear-networks",
     "proposition1-needs-many-examples",
     "proposition2-random-features",
+    "proposition2-random-features-d4",
     "proposition2-falls-with-the-dimension",
 )
 
 # %% [markdown]
 # ## A bound without the size of the network
-# If $\mu \ge \mu_0$, a minimum that is linearly stable for SGD has $\|H\|_F \le \frac1\eta\sqrt{B/\mu_0}$.
+# If $\mu \ge \mu_0$, a minimum that is linearly stable for SGD has $\|H\|_F \le \frac1\eta\sqrt{B/\mu_0}$. The lecture
+# calls the bound close to what SGD finds; we take that as a factor of two.
 
 # %%
 paper.figure("size_independence")

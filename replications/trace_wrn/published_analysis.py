@@ -15,6 +15,7 @@ NETWORKS = {
     "preresnet": "Table 4 · PreResNet-164",
     "wrn": "Table 5 · WRN-28-10",
 }
+READINGS_OF_NORM = {"": "‖w‖ = 2 (a − Tr H/P)", "_norm": "‖w‖ = a"}
 
 
 def published_metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -24,7 +25,7 @@ def published_metrics(records: pd.DataFrame) -> pd.DataFrame:
     neighbouring lines. `per_parameter_moment` is the least P Tr H²/λ₁² of a table's lines, `raw_moment` the largest
     Tr H²/λ₁²: a sum of squared eigenvalues is at least λ₁². `implied_norm_…` is ‖w‖ at γ = 0 that a reading of a
     asks for, over the norm of freshly drawn weights. `equation7_last_step` is Tr H + ‖w‖²/2 at 5·10⁻⁴ over that at
-    10⁻⁴, raw traces, ‖w‖ = 2 (a − Tr H/P).
+    10⁻⁴, raw traces, ‖w‖ = 2 (a − Tr H/P); `equation7_last_step_norm` is the same with ‖w‖ = a.
     """
     rows = {}
     for run, own in records.groupby("run", sort=False):
@@ -60,14 +61,20 @@ def _of_network(own: pd.DataFrame) -> dict[str, float]:
     found["implied_norm_half"] = float(2 * beyond / plain["initial_norm"])
     change = own[["trace", "measure"]].diff().abs()[1:]
     found["trace_share"] = float((change["trace"] / change["measure"]).max())
-    equation7 = equation_7(own)
-    found["equation7_last_step"] = float(equation7.iloc[-1] / equation7.iloc[-2])
+    for reading, norm in printed_norms(own).items():
+        values = equation_7(own, norm)
+        found[f"equation7_last_step{reading}"] = float(values.iloc[-1] / values.iloc[-2])
     return found
 
 
-def equation_7(own: pd.DataFrame) -> pd.Series:
-    """Tr H + ‖w‖²/2 from printed columns: raw trace, and ‖w‖ = 2 (a − Tr H/P), the reading that fits the perceptron."""
-    return own["trace"] * own["parameters"] + (2 * (own["measure"] - own["trace"])) ** 2 / 2
+def printed_norms(own: pd.DataFrame) -> dict[str, pd.Series]:
+    """‖w‖ from the printed a, by the ending of the metric: a is Tr H/P + ‖w‖/2, as on the perceptron, or ‖w‖ itself."""
+    return {"": 2 * (own["measure"] - own["trace"]), "_norm": own["measure"]}
+
+
+def equation_7(own: pd.DataFrame, norm: pd.Series) -> pd.Series:
+    """Tr H + ‖w‖²/2 from the printed mean trace, made a sum, and a norm."""
+    return own["trace"] * own["parameters"] + norm**2 / 2
 
 
 def _of_table_7(arms: pd.DataFrame) -> dict[str, float]:
@@ -97,9 +104,10 @@ def _tables(records: pd.DataFrame) -> Figure:
         own = records[records["table"] == network].sort_values("weight_decay").reset_index(drop=True)
         for name, label, marker in (("measure", "printed a", "D"), ("loss_gap", "ΔL", "o"), ("sharpness", "|H|", "s")):
             axes.plot(own[name] / own[name].iloc[0], marker=marker, color=shade[name], label=label)
-        values = equation_7(own) if len(own) else pd.Series(dtype=float)
-        axes.plot(values / (values.iloc[0] if len(values) else 1), marker="^", linestyle="--", color=shade["equation7"],
-                  label="Tr H + ‖w‖²/2 from the columns")  # fmt: skip
+        for (reading, norm), line in zip(printed_norms(own).items(), ("--", ":"), strict=True):
+            values = equation_7(own, norm)
+            axes.plot(values / (values.iloc[0] if len(values) else 1), marker="^", linestyle=line,
+                      color=shade["equation7"], label=f"Tr H + ‖w‖²/2, {READINGS_OF_NORM[reading]}")  # fmt: skip
         log_axis(axes, "y", ticks=[0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20])
         reference_line(axes, y=1.0, label="γ = 0")
         axes.set_xticks(range(len(own)), [gamma_text(value) for value in own["weight_decay"]])

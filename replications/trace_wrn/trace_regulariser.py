@@ -99,7 +99,7 @@ def _trace(
 
 
 def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: accuracies, losses, log₁₀ Tr G, and whether the training failed."""
+    """One row a run: accuracies, losses, the training loss in units of that of guessing, log₁₀ Tr G."""
     from .regulariser_analysis import regulariser_metrics
 
     return regulariser_metrics(records)

@@ -12,6 +12,7 @@ import torch
 
 from common.bounds.graph_networks import liao_message_bound, spectral_bound
 from common.claims.checking import check
+from common.claims.judging import judge
 from common.claims.schema import load_claims
 from common.experiments.seeds import stream_seed
 from common.models.graph_networks import initial_weights, weight_shapes
@@ -372,6 +373,28 @@ def test_every_claim_finds_its_metric_and_names_its_axes(compared, apart, toy, d
     tables = all_metrics(compared, apart, toy, dependence)
     for claim in load_claims(FOLDER / "claims.yaml"):
         check(claim, list(tables[claim.experiment].columns), AXES[claim.experiment], experiments=list(tables))
+
+
+def judged_at(worst: float) -> str:
+    """The verdict of an ordering in Figure 5 where one run has this log₁₀ ratio and another 5."""
+    claim = next(c for c in load_claims(FOLDER / "claims.yaml") if c.id == "fig5-ours-below-garg")
+    rows = [
+        {"run": f"dataset=a,model=gcn,depth=2,fold=0,seed={seed}", "dataset": "a", "model": "gcn", "depth": 2,
+         "fold": 0, "seed": seed, "outcome": "completed", "reason": "", "regime_reached": True,
+         "log10_garg_over_ours": value}
+        for seed, value in enumerate((5.0, worst))
+    ]  # fmt: skip
+    verdict: str = judge(claim, pd.DataFrame(rows), paper="gnn_bounds", scale="laptop").verdict
+    return verdict
+
+
+def test_an_order_between_bounds_is_decided_only_beyond_what_hidden_constants_make_up() -> None:
+    assert [judged_at(worst) for worst in (2.1, 1.9, -1.9, -2.1)] == [
+        "reproduced",
+        "inconclusive",
+        "inconclusive",
+        "contradicted",
+    ]
 
 
 def test_every_row_of_metrics_is_one_run_and_says_whether_its_regime_was_reached(

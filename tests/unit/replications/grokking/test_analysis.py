@@ -37,12 +37,12 @@ def curve(accuracies: list[float], arm: str = "large_decay", seed: int = 0, **mo
     return frame.assign(kind="evaluation", run=f"{arm},{seed}", arm=arm, seed=seed, trace=np.nan, **settings)
 
 
-def with_curvature(frame: pd.DataFrame, rows: list[tuple[int, float]]) -> pd.DataFrame:
+def with_curvature(frame: pd.DataFrame, rows: list[tuple[int, float]], loss: float = 1.0) -> pd.DataFrame:
     first = frame.iloc[:1].assign(kind="curvature")
     extra = [
         first.assign(
             step=step, trace=value, validation_trace=value, sharpness=value,
-            trace_standard_error=0.1 * value, validation_trace_standard_error=0.1 * value,
+            trace_standard_error=0.1 * value, validation_trace_standard_error=0.1 * value, curvature_loss=loss,
         )
         for step, value in rows
     ]  # fmt: skip
@@ -79,11 +79,25 @@ def test_curvature_is_averaged_over_the_last_third_as_logarithms() -> None:
     assert row["log_trace_standard_error"] == pytest.approx(0.1 / np.sqrt(2) / np.log(10))
 
 
+def test_curvature_per_nat_does_not_see_a_change_in_proportion_to_the_loss() -> None:
+    calm, spike = (
+        run_metrics(with_curvature(curve(SPIKY), [(60, scale), (80, scale)], loss=scale / 4)).iloc[0]
+        for scale in (0.01, 100.0)
+    )
+    assert spike["log_trace"] - calm["log_trace"] == pytest.approx(4)
+    for name in ("log_trace_per_nat", "log_sharpness_per_nat"):
+        assert calm[name] == pytest.approx(spike[name]) == pytest.approx(np.log10(4))
+    fitted = run_metrics(with_curvature(curve(SPIKY), [(80, 1.0)], loss=0.0)).iloc[0]
+    assert np.isnan(fitted["log_trace_per_nat"])
+
+
 def test_arms_without_decay_are_censored_until_ten_times_the_time_to_grok() -> None:
     short = pd.concat([curve(SPIKY), curve([0.1] * 9, arm="none")])
     assert arm_metrics(short)["regime_reached"].tolist() == [True, False]
     long = pd.concat([curve(SPIKY), curve([0.1] * 31, arm="none")])
     assert arm_metrics(long)["regime_reached"].tolist() == [True, True]
+    most_never = pd.concat([curve(SPIKY), *(curve([0.1] * 9, seed=k) for k in (1, 2)), curve([0.1] * 31, arm="none")])
+    assert not arm_metrics(most_never)["regime_reached"].iloc[-1]
     nobody = pd.concat([curve([0.1] * 9), curve([0.1] * 31, arm="none")])
     assert arm_metrics(nobody)["regime_reached"].tolist() == [False, False]
 

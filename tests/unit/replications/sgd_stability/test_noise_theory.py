@@ -200,6 +200,21 @@ def test_no_direction_of_random_features_has_less_alignment_than_the_eigenvalue_
     assert 0 < found["mu_smallest"] <= found["mu_typical"]
 
 
+def test_random_features_count_where_there_are_as_many_examples_as_proposition_2_asks_for() -> None:
+    rows = [
+        {"run": f"{model},{d}", "model": model, "dimension": d, "seed": 0, "examples": examples, "mu_smallest": 0.2}
+        for model, d, examples in (
+            ("linear", 16, 40_000),
+            ("random_features", 8, 8**5),
+            ("random_features", 8, 8**5 - 1),
+            ("random_features", 16, 400_000),
+        )
+    ]
+    table = alignment_propositions.metrics(pd.DataFrame(rows))
+    assert table["regime_reached"].tolist() == [True, True, False, False]
+    assert table["mu_times_dimension"].iloc[1] == pytest.approx(1.6)
+
+
 def test_the_least_trace_over_all_rescalings_is_that_of_the_balanced_pair() -> None:
     factors = (0.01, 1.0, 100.0)
     trace = pd.DataFrame([[3 * c**2 + 5 / c**2 for c in factors]], columns=factors)

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,6 +16,7 @@ from replications.sgd_stability import (
     alignment as alignment_experiment,
 )
 from replications.sgd_stability import flat_interpolants, memorising_minimum, size_independence
+from replications.sgd_stability.flat_interpolants_analysis import flat_interpolants_metrics
 from replications.sgd_stability.memorising_minimum_analysis import memorising_minimum_metrics
 from replications.sgd_stability.scalar_networks import (
     alignment_factors,
@@ -146,6 +148,22 @@ def test_compiled_single_example_steps_are_those_of_sgd_and_sam(radius: float) -
         expected = tuple(w - 0.02 * g for w, g in zip(expected, slopes, strict=True))
     descend_by_examples(outer.numpy(), inner.numpy(), inputs.numpy(), targets.numpy(), order.numpy(), 0.02, radius)
     torch.testing.assert_close((outer, inner), expected)
+
+
+def test_theorem_3_is_judged_only_where_it_says_more_than_the_error_of_nothing() -> None:
+    runs = [
+        {"run": f"{scale},{seed}", "examples": 4, "start_scale": scale, "seed": seed, "trace": trace,
+         "population_error": 0.5 * trace, "target_power": 1.0, "dimension": 4, "path_norm": 1.0,
+         "training_error": 0.0, "interpolation": 1e-3}
+        for scale, seed, trace in ((0.3, 0, 1.0), (0.3, 1, 1.5), (1.0, 0, 3.0), (1.0, 1, 5.0))
+    ]  # fmt: skip
+    table = flat_interpolants_metrics(pd.DataFrame(runs))
+    assert table["theorem3_ratio"].tolist() == pytest.approx([2.0, 4 / 3, np.nan, np.nan], nan_ok=True)
+    assert (table["log_bound_over_target"] > 0).tolist() == [False, False, True, True]
+    assert table["log_error_over_bound"].iloc[2] == pytest.approx(np.log(2 / 3))
+    beyond = np.log(5 / 3) / 2
+    assert table["log_trace_beyond"].tolist()[2:] == pytest.approx([-beyond, beyond])
+    assert table["log_population_error_beyond"].groupby([0.3, 0.3, 1.0, 1.0]).sum().tolist() == pytest.approx([0, 0])
 
 
 def test_methods_take_equally_many_gradients_of_examples() -> None:

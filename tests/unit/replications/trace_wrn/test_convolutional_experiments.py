@@ -108,21 +108,56 @@ def test_a_penalised_run_resumed_after_any_epoch_records_what_an_uninterrupted_o
         assert values(straight.rows[:done] + resumed.rows) == values(straight.rows)
 
 
+def metrics_of(arm: str, *contexts: Context) -> pd.Series:
+    """The one run of `arm` when the last context holds it and the first the arm without a penalty."""
+    frame = pd.concat([pd.DataFrame(context.rows).assign(run=str(number)) for number, context in enumerate(contexts)])
+    arms = dict(enumerate(["none", arm])) if len(contexts) > 1 else {0: arm}
+    table = regulariser_metrics(frame.assign(arm=frame["run"].astype(int).map(arms), dataset="cifar10"))
+    return table.iloc[-1]
+
+
 def test_a_strong_penalty_lowers_the_trace() -> None:
     found = {}
     for strength in (0.0, 0.05):
         context = Context("trace_regulariser")
         trace_regulariser.run([regulariser(strength=strength, epochs=6)], context)
-        found[strength] = regulariser_metrics(pd.DataFrame(context.rows))["log_trace_ggn"].iloc[0]
+        found[strength] = metrics_of("ggn", context)["log_trace_ggn"]
     assert found[0.05] < found[0.0] - 0.3
 
 
-def test_a_run_that_leaves_the_numbers_counts_as_failed_with_values() -> None:
+def test_a_run_that_leaves_the_numbers_counts_as_guessing_and_has_values() -> None:
     context = Context("trace_regulariser")
     trace_regulariser.run([regulariser(strength=1e30, epochs=1)], context)
-    table = regulariser_metrics(pd.DataFrame(context.rows))
-    assert table["failed"].iloc[0] == 1
-    assert np.isfinite(table.drop(columns="regime_reached").to_numpy(dtype=float)).all()
+    row = metrics_of("hessian", context)
+    assert row["loss_share"] == 1
+    assert np.isfinite(row.drop("regime_reached").to_numpy(dtype=float)).all()
+
+
+def ends(arm: str, loss: float, trace: float, dataset: str = "cifar10", seed: int = 0) -> dict[str, Any]:
+    """The last record of a run of `arm`."""
+    errors = {"training_error": 0.1, "test_error": 0.5, "test_loss": 2.0}
+    return {"run": f"{arm},{seed}", "arm": arm, "seed": seed, "kind": "final", "dataset": dataset, "norm": 9.0,
+            "training_loss": loss, "trace_ggn": trace, **errors}  # fmt: skip
+
+
+def test_the_training_loss_is_measured_by_that_of_guessing_among_the_classes_there_are() -> None:
+    for dataset, classes in (("cifar10", 10), ("cifar100", 100)):
+        rows = [ends("none", 0.0, 1.0, dataset), ends("hessian", 0.9 * np.log(classes), 1.0, dataset)]
+        table = regulariser_metrics(pd.DataFrame(rows))
+        assert table.loc["hessian,0", "loss_share"] == pytest.approx(0.9)
+
+
+def test_a_sub_batch_is_compared_only_where_the_full_penalty_lowers_the_trace() -> None:
+    for full, expected in ((90.0, False), (60.0, True)):
+        rows = [ends("none", 0.1, 100.0), ends("ggn", 2.2, full), ends("ggn_sub_batch", 0.1, 65.0)]
+        reached = regulariser_metrics(pd.DataFrame(rows))["regime_reached"]
+        assert reached["ggn_sub_batch,0"] == expected
+        assert reached["ggn,0"], "a penalty that spoils training is no reason to leave its runs out"
+
+
+def test_no_arm_says_anything_where_training_without_a_penalty_fails() -> None:
+    rows = [ends("none", 1.2, 100.0), ends("hessian", 2.3, 100.0), ends("ggn", 0.1, 10.0, seed=1)]
+    assert not regulariser_metrics(pd.DataFrame(rows))["regime_reached"].any()
 
 
 def test_counted_costs_are_equal_in_every_draw_and_ordered() -> None:

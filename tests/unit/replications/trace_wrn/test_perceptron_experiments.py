@@ -243,6 +243,8 @@ def test_published_numbers_are_judged_as_the_inventory_works_them_out(monkeypatc
     assert table.loc["table8", "accuracy_change"] == pytest.approx(-0.23)
     assert table.loc["mlp", "raw_trace_over_measure"] == pytest.approx(175.3 / 6.1, rel=1e-3)
     assert table.loc["wrn", "per_parameter_moment"] == pytest.approx(2.94, rel=0.01)
+    assert table.loc["mlp", "equation7_last_step_norm"] == pytest.approx(193.9 / 192.3, rel=1e-3)
+    assert table.loc["mlp", "equation7_last_step"] == pytest.approx(249.4 / 269.6, rel=2e-3)
     assert table.loc[["mlp", "cnn", "preresnet", "wrn"], "raw_moment"].lt(1).all()
 
 
