@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from common.figures.compaction import compact
 from common.figures.data import plotted_data
 from common.figures.style import INK, STYLE
 from common.files import write_atomically
@@ -39,7 +40,7 @@ _SAVING: Any = {key: value for key, value in STYLE.items() if key.startswith(("s
 def export(figure: Figure, folder: Path, name: str) -> dict[str, Path]:
     """Write `figure` as `<name>.svg`, `<name>.png` and `<name>.csv` in `folder`.
 
-    The SVG holds no date, version or random name, its text is paths, and it stays under 300 KB: artists of many
+    The SVG holds no date, version or random name, its text is text, and it stays under 300 KB: artists of many
     points are drawn as pixels, the more of them the larger it would be. The figure is left as it was.
 
     Args:
@@ -79,7 +80,7 @@ def _svg(figure: Figure) -> bytes:
     figure.draw_without_rendering()  # 3-D artists know their faces only after it
     for threshold, dpi in _STEPS:
         with _rasterised(figure, threshold), _pinned_text(figure):
-            content = _render(figure, "svg", dpi)
+            content = compact(_render(figure, "svg", dpi).decode()).encode()
         if len(content) < SVG_LIMIT:
             return content
     raise ValueError(f"the figure takes {len(content)} bytes as SVG; draw less, or make it smaller.")

@@ -57,7 +57,7 @@ STYLE: dict[str, Any] = {
     "figure.titlesize": 12.5,
     "figure.titleweight": "bold",
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: the same glyphs on every machine
+    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib: the same lay-out on every machine
     "font.size": 11,
     "grid.color": GRID,
     "grid.linewidth": 0.7,
@@ -77,7 +77,7 @@ STYLE: dict[str, Any] = {
     "savefig.edgecolor": FACE,
     "savefig.facecolor": FACE,
     "scatter.edgecolors": "none",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "svg.hashsalt": "hessian-replications",
     "text.color": INK,
     "xtick.color": MUTED,

@@ -28,9 +28,6 @@ _ID = re.compile(r'\bid="([^"]+)"')
 _REFERENCE = re.compile(r'(url\(#|href="#)([^)"]+)')
 _STYLE = re.compile(r'style="[^"]*"')
 _ROOT = re.compile(r"<svg\b[^>]*>", re.DOTALL)
-_PATH = re.compile(r' d="[^"]*"')
-_FINE = re.compile(r"(\d+\.\d\d)\d+")
-_INDENT = re.compile(r"\n\s+")
 _NOT_DRAWN = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<(metadata|style)\b.*?</\1>", re.DOTALL)
 
 WIDTH, HEIGHT, MARGIN = 220.0, 44.0, 8.0
@@ -48,21 +45,17 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
     if opening is None or box is None:
         raise ValueError(f"{title}: not an SVG with a viewBox.")
     width, height = (float(part) for part in box.group(1).split()[2:])
-    body = _compact(body[opening.end() :].rstrip())
+    body = body[opening.end() :].rstrip()
     body = _ID.sub(lambda match: f'id="{prefix}-{match.group(1)}"', body)
     body = _REFERENCE.sub(lambda match: f"{match.group(1)}{prefix}-{match.group(2)}", body)
     body = _STYLE.sub(lambda match: _page_colours(match.group()), body)
+    font = re.search(r' font-family="[^"<>]*"', opening.group())
+    marks = (font.group() if font else "") + (" data-wide" if width > 480 else "")
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{}" '
         'role="img" aria-label="{}"{} style="aspect-ratio:{:.0f}/{:.0f};max-width:{:.0f}px;min-width:{:.0f}px">'
-    ).format(box.group(1), title, Markup(" data-wide") if width > 480 else "", width, height, 1.6 * width, 0.78 * width)
+    ).format(box.group(1), title, Markup(marks), width, height, 1.6 * width, 0.78 * width)
     return head + Markup(body)
-
-
-def _compact(body: str) -> str:
-    """The same drawing in less text: paths to a hundredth of a point, no indentation."""
-    body = _PATH.sub(lambda match: " " + " ".join(_FINE.sub(r"\1", match.group()).split()), body)
-    return _INDENT.sub("\n", body)
 
 
 def _page_colours(style: str) -> str:
