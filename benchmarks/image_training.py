@@ -1,9 +1,11 @@
-"""Training on images beside a plain torchvision loop: `python -m benchmarks.image_training [--threads N] [--device D]`.
+"""Training on images beside a plain loop: `python -m benchmarks.image_training [--threads N] [--device cuda]`.
 
-The plain loop is what the tutorials show: a DataLoader over images in memory, `RandomCrop`, `RandomHorizontalFlip`,
-`ToTensor` and `Normalize` for each, then forward, backward and SGD. Ours is `ResidualTraining` on `ImageBatches`. Both
-train the same network on equal images; calls are interleaved and the ratio is that of neighbours, its median. Prints a
-table and writes benchmarks/results/image_training.json.
+The plain loop is what torchvision's tutorials show: a DataLoader over images in memory, `RandomCrop`,
+`RandomHorizontalFlip`, `ToTensor` and `Normalize` for each, then forward, backward and SGD. Ours is `ResidualTraining`
+on `ImageBatches`. Both train the same network on equal images, in turn; the ratio is that of neighbouring epochs,
+its median. Beside it stands which share of the device's matrix product rate (float32 on a CPU, bfloat16 on a GPU) our
+steps reach, by the products and convolutions of one step. Prints a table and writes
+benchmarks/results/image_training.json, where rows of other devices and thread counts are kept.
 """
 
 import argparse
@@ -16,9 +18,12 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.timing import clock
 from common.datasets.torchvision_home import make_importable
-from common.files import write_json
+from common.files import read_json, write_json
 from common.models.all_convolutional import AllConvolutional
 from common.models.residual_cifar import ResidualCifar
 from common.models.wide_resnet import WideResNet
@@ -32,19 +37,28 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "wrn-10-1, width 4": lambda: WideResNet(10, 1, classes=CLASSES, base=4),
     "all-cnn, width 8": lambda: AllConvolutional(width=8, classes=CLASSES),
     "resnet20": lambda: ResidualCifar(20, classes=CLASSES),
+    "wrn-58-3": lambda: WideResNet(58, 3, classes=CLASSES),
 }
-TARGETS = {"cpu": {"resnet8, width 4": 2.0, "wrn-10-1, width 4": 2.0, "all-cnn, width 8": 2.0}}
+TARGETS = {
+    "cpu": {"resnet8, width 4": 2.0, "wrn-10-1, width 4": 2.0, "all-cnn, width 8": 2.0},
+    "cuda": dict.fromkeys(NETWORKS, 3.0),
+}
+NOT_ON_A_CPU = "wrn-58-3"
+MATRIX = {"cpu": (2048, torch.float32), "cuda": (8192, torch.bfloat16)}
+"""Side and type of the square matrices whose product gives the peak rate."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One network; milliseconds for 128 images, medians, and the plain loop's over ours."""
+    """One network; milliseconds for 128 images, medians, the plain loop's over ours, and our share of the peak rate."""
 
     network: str
     device: str
+    threads: int
     plain: float
     ours: float
     ratio: float
+    share_of_peak: float
     target: float | None
     met: bool | None
 
@@ -90,8 +104,36 @@ def _plain_epoch(model: nn.Module, images: torch.Tensor, targets: torch.Tensor, 
     return epoch
 
 
-def measured(name: str, device: str, images: int, repetitions: int) -> Row:
-    """Both loops on one network."""
+def _now(device: str) -> float:
+    """Seconds, once the device has done what it was given; the processor's own where one thread does it all."""
+    if device == "cpu":
+        return clock()()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def peak_rate(device: str, repetitions: int = 10) -> float:
+    """Floating-point operations a second of a large square matrix product, the best of `repetitions`."""
+    side, dtype = MATRIX[device]
+    matrix = torch.randn(side, side, device=device).to(dtype)
+    seconds = []
+    for _ in range(repetitions + 1):
+        start = _now(device)
+        matrix @ matrix
+        seconds.append(_now(device) - start)
+    return 2 * side**3 / min(seconds[1:])
+
+
+def operations(name: str) -> int:
+    """Floating-point operations of the products and convolutions of one step on 128 images."""
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        logits = NETWORKS[name]()(torch.empty(BATCH, 3, 32, 32))
+        torch.autograd.backward(functional.cross_entropy(logits, torch.empty(BATCH, dtype=torch.int64)))
+    return int(counter.get_total_flops())
+
+
+def measured(name: str, device: str, images: int, repetitions: int, peak: float) -> Row:
+    """Both loops on one network, against `peak` floating-point operations a second."""
     source = torch.Generator().manual_seed(0)
     pictures = torch.randint(0, 256, (images, 3, 32, 32), generator=source, dtype=torch.uint8)
     targets = torch.randint(0, CLASSES, (images,), generator=source)
@@ -103,37 +145,47 @@ def measured(name: str, device: str, images: int, repetitions: int) -> Row:
     times: list[list[float]] = [[], []]
     for number in range(repetitions + 1):
         for loop, found in zip(loops, times, strict=True):
-            start = time.perf_counter()
+            start = _now(device)
             loop()
-            if device != "cpu":
-                torch.cuda.synchronize()
             if number:
-                found.append(1000 * (time.perf_counter() - start) * BATCH / images)
+                found.append(1000 * (_now(device) - start) * BATCH / images)
     ratio = statistics.median(a / b for a, b in zip(*times, strict=True))
-    target = TARGETS.get(device, dict.fromkeys(NETWORKS, 3.0)).get(name)
+    target = TARGETS[device].get(name)
     met = None if target is None else ratio >= target
-    return Row(name, device, round(statistics.median(times[0]), 1), round(statistics.median(times[1]), 1),
-               round(ratio, 2), target, met)  # fmt: skip
+    ours = statistics.median(times[1])
+    return Row(name, device, torch.get_num_threads(), round(statistics.median(times[0]), 1), round(ours, 1),
+               round(ratio, 2), round(1000 * operations(name) / ours / peak, 3), target, met)  # fmt: skip
 
 
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("networks", nargs="*", default=list(NETWORKS))
+    parser.add_argument("networks", nargs="*", help=f"some of {', '.join(NETWORKS)}")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--images", type=int, default=512)
+    parser.add_argument("--device", choices=list(TARGETS), default="cpu")
+    parser.add_argument("--images", type=int, default=1024)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    rows = [measured(name, options.device, options.images, options.repetitions) for name in options.networks]
-    write_json(RESULTS, [asdict(row) for row in rows])
+    everything = [name for name in NETWORKS if options.device != "cpu" or name != NOT_ON_A_CPU]
+    peak = peak_rate(options.device)
+    rows = [
+        measured(name, options.device, options.images, options.repetitions, peak)
+        for name in options.networks or everything
+    ]
+    same = {(row.device, row.threads, row.network) for row in rows}
+    earlier = read_json(options.out) if options.out.exists() else []
+    kept = [row for row in earlier if (row["device"], row["threads"], row["network"]) not in same]
+    write_json(options.out, [*kept, *map(asdict, rows)])
     print(f"torch {torch.__version__}, {options.device}, {options.threads} thread(s), {options.images} images")
-    print("| network | plain loop (ms a batch) | ours (ms a batch) | plain / ours | target | met |")
-    print("|---|--:|--:|--:|---|---|")
+    print(f"peak of matrix products: {peak / 1e12:.3g} TFLOP/s ({str(MATRIX[options.device][1]).split('.')[1]})")
+    print("| network | plain loop (ms a batch) | ours (ms a batch) | plain / ours | share of peak | target | met |")
+    print("|---|--:|--:|--:|--:|---|---|")
     for row in rows:
         target, met = (f"≥ {row.target}", "yes" if row.met else "no") if row.target else ("–", "–")
-        print(f"| {row.network} | {row.plain} | {row.ours} | {row.ratio:.2f} | {target} | {met} |")
+        share = f"{100 * row.share_of_peak:.1f} %"
+        print(f"| {row.network} | {row.plain} | {row.ours} | {row.ratio:.2f} | {share} | {target} | {met} |")
 
 
 if __name__ == "__main__":

@@ -99,3 +99,21 @@ def channel_statistics(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
         found.append((mean, max(float((shares * (values - mean) ** 2).sum()) ** 0.5, 1.0)))
     means, deviations = torch.tensor(found).unbind(1)
     return means, deviations
+
+
+def averaged_down(images: torch.Tensor, side: int) -> torch.Tensor:
+    """Bytes [n, channels, height, width] averaged over squares of pixels down to [n, channels, side, side].
+
+    Raises:
+        ValueError: a side that does not divide height and width.
+
+    Example:
+        >>> averaged_down(torch.tensor([[[[0, 2], [4, 6]]]], dtype=torch.uint8), 1)
+        tensor([[[[3]]]], dtype=torch.uint8)
+    """
+    if images.shape[-1] == images.shape[-2] == side:
+        return images
+    if images.shape[-1] % side or images.shape[-2] % side:
+        raise ValueError(f"images of {tuple(images.shape[-2:])} pixels cannot be averaged down to a side of {side}.")
+    parts = [functional.adaptive_avg_pool2d(part.float(), side).round().to(torch.uint8) for part in images.split(1000)]
+    return torch.cat(parts)

@@ -23,3 +23,13 @@ def linear_decay(done: float, *, hold: float = 0.5, end: float = 0.9, floor: flo
         raise ValueError(f"the line runs from {hold} to {end}: these must be in order between 0 and 1.")
     fallen = min(max((done - hold) / (end - hold), 0.0), 1.0)
     return 1 - (1 - floor) * fallen
+
+
+def constant(done: float) -> float:
+    """Factor 1 throughout.
+
+    Example:
+        >>> constant(0.9)
+        1.0
+    """
+    return 1.0

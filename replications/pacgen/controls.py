@@ -38,7 +38,7 @@ def _prepare(run: Parameters, context: RunContext) -> Task:
         keys = torch.randint(2**62, (4,), generator=own).tolist()
         subset = context.data(run.dataset).train.subset(run.training_images, seed=keys[0]).to(context.device)
         streams = (torch.Generator().manual_seed(key) for key in keys[1:])
-        task = Task(subset.inputs, subset.targets, *streams)
+        task = Task(subset.inputs, subset.targets, task.test, *streams)
     if run.labels == "shuffled":
         order = torch.randperm(len(task.targets), generator=own).to(task.targets.device)
         task = replace(task, targets=task.targets[order])

@@ -1,20 +1,20 @@
-"""Training the MNIST network at one setting for several seeds, and the measurements along the way.
+"""Training the network of the sweeps at one setting for several seeds, and the measurements along the way.
 
-What the batch-size sweep (Fig. 3), the learning-rate sweep (Fig. 5) and the controls share.
+What the sweeps over batch sizes (Figs. 3 and 4) and learning rates (Figs. 5 and 6) and the controls share.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
 
+from common.datasets import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.models import MnistConvNet, initialise_uniform
 from common.training import Ensemble, Evaluation, HeavyBall, SquaredGradientAverage
 
-from .measures import curvature_measures
+from .measures import Standardise, curvature_measures
 
 PAPER = "Wang et al. 2018"
 EXAMPLE = "PyTorch example of 2018"
@@ -71,18 +71,20 @@ class SweepParameters(ExperimentParameters):
 
 @dataclass(frozen=True)
 class Task:
-    """What one seed trains on, and its streams of randomness.
+    """What one seed trains on and is tested on, and its streams of randomness.
 
     Every measurement starts `probes` anew, so that all settings and times of a seed see the same perturbations.
 
     Attributes:
-        images: uint8 [n, 1, 28, 28], on the device.
+        images: uint8 [n, channels, side, side], on the device.
         targets: int64 [n].
+        test: the test images, on the device.
         init, batches, probes: CPU generators.
     """
 
     images: torch.Tensor
     targets: torch.Tensor
+    test: Split
     init: torch.Generator
     batches: torch.Generator
     probes: torch.Generator
@@ -93,10 +95,10 @@ Prepare = Callable[[Any, RunContext], Task]
 
 def prepare(run: SweepParameters, context: RunContext) -> Task:
     """A random subset of the training images (stream `split`) and the streams that all settings of a seed share."""
-    subset = context.data(run.dataset).train.subset(run.training_images, seed=context.stream_seed(run, "split"))
-    subset = subset.to(context.device)
+    data = context.data(run.dataset)
+    subset = data.train.subset(run.training_images, seed=context.stream_seed(run, "split")).to(context.device)
     streams = (context.generator(run, name) for name in ("init", "batches", "probes"))
-    return Task(subset.inputs, subset.targets, *streams)
+    return Task(subset.inputs, subset.targets, data.test.to(context.device), *streams)
 
 
 def standardise(images: torch.Tensor) -> torch.Tensor:
@@ -104,9 +106,14 @@ def standardise(images: torch.Tensor) -> torch.Tensor:
     return images.float().sub_(255 * PIXEL_MEAN).div_(255 * PIXEL_DEVIATION)
 
 
-def train_and_measure(runs: Sequence[SweepParameters], context: RunContext, prepare_task: Prepare = prepare) -> None:
+def train_and_measure(
+    runs: Sequence[SweepParameters],
+    context: RunContext,
+    prepare_task: Prepare = prepare,
+    standardise_images: Standardise = standardise,
+) -> None:
     """Train all seeds of one setting together; record every measure at the evaluation epochs and at crossings."""
-    training = _Training(runs, context, [prepare_task(run, context) for run in runs])
+    training = _Training(runs, context, [prepare_task(run, context) for run in runs], standardise_images)
     training.restore(context.restore())
     total = runs[0].epochs
     for epoch in range(training.epoch, total):
@@ -115,32 +122,28 @@ def train_and_measure(runs: Sequence[SweepParameters], context: RunContext, prep
         context.checkpoint(training.state())
 
 
-def _chunks(images: torch.Tensor, targets: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    for part, expected in zip(torch.split(images, CHUNK), torch.split(targets, CHUNK), strict=True):
-        yield standardise(part), expected
-
-
-def _training_chunks(task: Task, _: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    return _chunks(task.images, task.targets)
-
-
 class _Training:
     """The loop's moving parts; `state()` holds everything that changes."""
 
-    def __init__(self, runs: Sequence[SweepParameters], context: RunContext, tasks: Sequence[Task]) -> None:
-        self.runs, self.context, self.tasks = runs, context, tasks
+    def __init__(
+        self,
+        runs: Sequence[SweepParameters],
+        context: RunContext,
+        tasks: Sequence[Task],
+        standardise_images: Standardise = standardise,
+    ) -> None:
+        self.runs, self.context, self.tasks, self.standardise = runs, context, tasks, standardise_images
         self.setting = runs[0]
         members = []
         for task in tasks:
-            member = MnistConvNet()
+            member = self._network()
             initialise_uniform(member, task.init)
             members.append(member.to(context.device))
         self.ensemble = Ensemble(members)
         weights = self.ensemble.weights
         self.optimiser = HeavyBall(weights, learning_rate=self.setting.learning_rate, momentum=self.setting.momentum)
         self.average = SquaredGradientAverage(weights, beta=self.setting.beta)
-        self.test = context.data(self.setting.dataset).test.to(context.device)
-        self.scratch = Ensemble([MnistConvNet().to(context.device)])
+        self.scratch = Ensemble([self._network().to(context.device)])
         self.epoch = self.step = 0
         self.alive = [True] * len(runs)
         self.steps_per_epoch = -(-len(tasks[0].targets) // self.setting.batch_size)
@@ -152,6 +155,10 @@ class _Training:
         self.levels = sorted(self.setting.crossing_losses, reverse=True)
         self.passed = [0] * len(runs)
         """How many of `levels` each member has passed."""
+
+    def _network(self) -> MnistConvNet:
+        channels, side = self.tasks[0].images.shape[1:3]
+        return MnistConvNet(channels, side)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -199,7 +206,7 @@ class _Training:
 
     def _batch(self, task: Task, index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         index = index.to(task.targets.device)
-        return standardise(task.images[index]), task.targets[index]
+        return self.standardise(task.images[index]), task.targets[index]
 
     def _retire_diverged(self, losses: torch.Tensor) -> None:
         """Members whose loss is no number stop where they are, at weights 0; the others go on."""
@@ -227,7 +234,7 @@ class _Training:
                 continue
             task = self.tasks[member]
             self.scratch.weights.copy_(self.ensemble.weights[member : member + 1])
-            training = self.scratch.evaluate(partial(_training_chunks, task))
+            training = self._evaluate(task.images, task.targets)
             crossed = sum(float(training.loss) <= level for level in left)
             self.passed[member] += crossed
             kind = "epoch" if planned else "crossing" if crossed else "check"
@@ -239,10 +246,11 @@ class _Training:
 
     def _everything(self, member: int, training: Evaluation) -> dict[str, float]:
         """Losses, errors and all readings of Ψ of one member, whose weights lie in `scratch`."""
-        test = self.scratch.evaluate(lambda _: _chunks(self.test.inputs, self.test.targets))
+        task = self.tasks[member]
+        test = self._evaluate(task.test.inputs, task.test.targets)
         probes = torch.Generator()
-        probes.set_state(self.tasks[member].probes.get_state())
-        task = replace(self.tasks[member], probes=probes)
+        probes.set_state(task.probes.get_state())
+        task = replace(task, probes=probes)
         squares = {"": self.average.average[member], "_corrected": self.average.corrected()[member]}
         return {
             "step": self.step,
@@ -251,5 +259,14 @@ class _Training:
             "gap": float(test.loss - training.loss),
             "training_error": float(training.error),
             "test_error": float(test.error),
-            **curvature_measures(self.scratch, squares, task, self.setting, standardise),
+            **curvature_measures(self.scratch, squares, task, self.setting, self.standardise),
         }
+
+    def _evaluate(self, images: torch.Tensor, targets: torch.Tensor) -> Evaluation:
+        """Loss and error of the network in `scratch`."""
+
+        def chunks(_: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+            for part, expected in zip(torch.split(images, CHUNK), torch.split(targets, CHUNK), strict=True):
+                yield self.standardise(part), expected
+
+        return self.scratch.evaluate(chunks)

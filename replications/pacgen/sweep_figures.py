@@ -1,7 +1,10 @@
 """Figures of the sweeps and of the controls."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -11,115 +14,164 @@ from matplotlib.lines import Line2D
 
 from common.figures import colours, log_axis, mean_band, note, placeholder, subplots
 
-from .sweep_analysis import MATCHED_LOSS, READINGS, control_metrics, sweep_metrics
+from .sweep_analysis import ARM, READINGS, control_metrics, losses_of, sweep_metrics
 
-PAPER_IMAGES = 60_000
-PAPER_BATCH = 256
+
+@dataclass(frozen=True)
+class _Paper:
+    """What the paper's figure has, and the deviations that say what ours has instead."""
+
+    title: str
+    images: int
+    images_deviation: str
+    values_deviation: str
+    batch_size: int = 256
+
+
+PAPERS = {"mnist": _Paper("MNIST", 60_000, "D2", "D4"), "cifar10": _Paper("CIFAR-10", 50_000, "D17", "D18")}
 BROAD = {"psi_hessian_norm_rho": (2.8, (0, (5, 3))), "psi_no_rho": (1.4, (0, (2, 3))), "psi_floor": (5.0, "-")}
 NAMES = {"batch_size": "batch size", "learning_rate": "learning rate"}
 SETTINGS = {"batch_size": "batch size (images)", "learning_rate": "learning rate"}
+GAP_AND_PSI = (("gap", "test loss − training loss (nats)"), ("psi", "Ψ (thousand nats)"))
 
 
 def sweep_figures(records: pd.DataFrame, axis: str, name: str) -> dict[str, Figure]:
-    """The paper's figure (`name`) and three of ours, for a sweep over `axis`."""
+    """The paper's figure (`name`) and three of ours, for a sweep over `axis`; a column of panels for each momentum."""
+    paper = PAPERS[str(records["dataset"].iloc[0])]
     table = _by_setting(records, axis)
+    matched = losses_of(records).matched
     figures = {
-        name: _over_epochs(records, axis, f"Fig. {name.removeprefix('fig')}"),
-        f"{name}_matched_loss": _matched(table, axis),
+        name: _over_epochs(records, axis, f"Fig. {name.removeprefix('fig')} · gap and Ψ on {paper.title}"),
+        f"{name}_matched_loss": _matched(table, axis, matched),
         f"{name}_readings": _readings(table, axis),
-        f"{name}_curvature": _curvature(table, axis),
+        f"{name}_curvature": _curvature(table, axis, matched),
     }
-    text = _what_differs(records, axis)
-    reduced = int(records["training_images"].iloc[0]) < PAPER_IMAGES
+    text = _what_differs(records, axis, paper)
+    kind: Literal["illustration", "reduced", "deviation"] = "deviation"
+    if int(records["training_images"].iloc[0]) < paper.images:
+        kind = "illustration" if records["seed"].nunique() == 1 else "reduced"
     for figure in figures.values():
-        note(figure, text, "reduced" if reduced else "deviation")
+        note(figure, text, kind)
     return figures
 
 
-def _what_differs(records: pd.DataFrame, axis: str) -> str:
+def _what_differs(records: pd.DataFrame, axis: str, paper: _Paper) -> str:
     """What the figure shows other than the paper's: images, batch, swept values."""
     images = int(records["training_images"].iloc[0])
-    parts = [f"{images:,} of {PAPER_IMAGES:,} training images (D2)"] if images < PAPER_IMAGES else []
-    batch = int(records["batch_size"].iloc[0])
-    if axis == "learning_rate" and batch != PAPER_BATCH:
-        parts.append(f"batch {batch} instead of {PAPER_BATCH} (D4)")
+    parts = []
+    if images < paper.images:
+        parts.append(f"{images:,} of {paper.images:,} training images ({paper.images_deviation})")
+    if axis == "learning_rate" and (batch := int(records["batch_size"].iloc[0])) != paper.batch_size:
+        parts.append(f"batch {batch} instead of {paper.batch_size} ({paper.values_deviation})")
+    if records["seed"].nunique() == 1:
+        parts.append("one seed")
     values = sorted(records[axis].unique())
-    parts.append(f"{NAMES[axis]} {values[0]:g} to {values[-1]:g}, values ours (D4)")
+    parts.append(f"{NAMES[axis]} {values[0]:g} to {values[-1]:g}, values ours ({paper.values_deviation})")
     return "; ".join(parts)
 
 
 def _by_setting(records: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """The metrics of `sweep_metrics` with the setting and the seed of each run."""
-    axes = records.groupby("run", sort=False)[[axis, "seed"]].first()
+    """The metrics of `sweep_metrics` with the setting, momentum and seed of each run."""
+    axes = records.groupby("run", sort=False)[[axis, *ARM]].first()
     return sweep_metrics(records, axis).join(axes).reset_index()
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The panels of one momentum from the top, its part of the frame, and whether it stands on the left."""
+
+    panels: list[Axes]
+    frame: pd.DataFrame
+    leftmost: bool
+
+    def label(self, axes: Axes, text: str) -> None:
+        if self.leftmost:
+            axes.set_ylabel(text)
+
+
+def _columns(frame: pd.DataFrame, rows: int, size: tuple[float, float], title: str) -> tuple[Figure, list[_Column]]:
+    """A figure with `rows` panels for each momentum: its panels from the top, and its part of the frame."""
+    momenta = sorted(frame["momentum"].unique())
+    width = size[0] if len(momenta) == 1 else 4.2 * len(momenta)
+    figure, panels = subplots(rows, len(momenta), size=(width, size[1]), sharex=True, sharey="row", squeeze=False)
+    columns = []
+    for number, momentum in enumerate(momenta):
+        heading = title if number == 0 else ""
+        panels[0, number].set_title(heading if len(momenta) == 1 else f"{heading}\nmomentum {momentum:g}".lstrip())
+        columns.append(_Column(list(panels[:, number]), frame[frame["momentum"] == momentum], number == 0))
+    return figure, columns
 
 
 def _over_epochs(records: pd.DataFrame, axis: str, title: str) -> Figure:
     """Gap above, Ψ below, one line a setting: mean over seeds with the 95 % interval of the mean."""
-    figure, panels = subplots(2, 1, size=(5.6, 6.4), sharex=True)
     planned = records[records["kind"] == "epoch"]
     ordered = planned.assign(psi=planned["psi"] / 1000).sort_values([axis, "epoch"])
-    for axes, measure, label in zip(
-        panels, ("gap", "psi"), ("test loss − training loss (nats)", "Ψ (thousand nats)"), strict=True
-    ):
-        mean_band(axes, ordered, "epoch", measure, group=axis, markers=True)
-        axes.set_ylabel(label)
-    panels[0].set_title(f"{title} · gap and Ψ on MNIST")
-    panels[1].set_xlabel("epochs")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, title=f"{SETTINGS[axis]}; bands: 95 %")
+    figure, columns = _columns(ordered, 2, (5.6, 6.4), title)
+    for column in columns:
+        for axes, (measure, label) in zip(column.panels, GAP_AND_PSI, strict=True):
+            mean_band(axes, column.frame, "epoch", measure, group=axis, markers=True)
+            column.label(axes, label)
+        column.panels[-1].set_xlabel("epochs")
+    _legend_above(figure, columns, f"{SETTINGS[axis]}; bands: 95 %", ncols=3)
     return figure
 
 
-def _matched(table: pd.DataFrame, axis: str) -> Figure:
+def _matched(table: pd.DataFrame, axis: str, level: float) -> Figure:
     """Gap and Ψ by setting, after equal epochs and at equal training loss."""
     if table["matched_gap"].isna().all():
-        return placeholder("At equal training loss", f"No run passes a training loss of {MATCHED_LOSS:g} nats.")
+        return placeholder("At equal training loss", f"No run passes a training loss of {level:g}.")
     table = table.assign(psi=table["psi"] / 1000, matched_psi=table["matched_psi"] / 1000)
-    figure, panels = subplots(2, 1, size=(5.6, 6.2), sharex=True)
-    for axes, measure, label in zip(
-        panels, ("gap", "psi"), ("test loss − training loss (nats)", "Ψ (thousand nats)"), strict=True
-    ):
-        columns = {measure: "after equal epochs", f"matched_{measure}": f"at training loss {MATCHED_LOSS:g} nats"}
-        _lines(axes, table, axis, columns)
-        axes.set_ylabel(label)
-    panels[0].set_title(f"Gap and Ψ by {NAMES[axis]} at equal training loss")
-    _legend_above(figure, panels[0], "means, 95 %")
-    panels[1].set_xlabel(SETTINGS[axis])
+    figure, columns = _columns(table, 2, (5.6, 6.2), f"Gap and Ψ by {NAMES[axis]} at equal training loss")
+    for column in columns:
+        for axes, (measure, label) in zip(column.panels, GAP_AND_PSI, strict=True):
+            pairs = {measure: "after equal epochs", f"matched_{measure}": _at(level)}
+            _lines(axes, column.frame, axis, pairs)
+            column.label(axes, label)
+        column.panels[-1].set_xlabel(SETTINGS[axis])
+    _legend_above(figure, columns, "means, 95 %")
     return figure
 
 
 def _readings(table: pd.DataFrame, axis: str) -> Figure:
     """Ψ in its readings, after equal epochs."""
-    figure, axes = subplots(size=(5.6, 5.2))
-    lines = _lines(axes, table, axis, READINGS, log=True)
-    for name, (width, dashes) in BROAD.items():  # so that a line on the floor shows as dashes over it
-        lines[READINGS[name]].set(linewidth=width, linestyle=dashes, zorder=3 - 0.1 * width)
-    axes.set(xlabel=SETTINGS[axis], ylabel="Ψ after equal epochs (nats)", title=f"Readings of Ψ by {NAMES[axis]}")
-    axes.set_yscale("log")
-    figure.legend(loc="outside upper left", title="geometric means, 95 %")
-    return figure
-
-
-def _curvature(table: pd.DataFrame, axis: str) -> Figure:
-    """What stands for the curvature: squared gradients beside the trace of the Hessian."""
-    figure, panels = subplots(2, 1, size=(5.6, 5.8), sharex=True)
-    columns = ("mean_squared_gradient", "hessian_trace")
-    labels = ("mean squared\nmini-batch gradient", "Tr H of the training loss")
-    for axes, column, label in zip(panels, columns, labels, strict=True):
-        pairs = {column: "after equal epochs", f"matched_{column}": f"at training loss {MATCHED_LOSS:g} nats"}
-        _lines(axes, table, axis, pairs, log=True)
+    figure, columns = _columns(table, 1, (5.6, 5.2), f"Readings of Ψ by {NAMES[axis]}")
+    for column in columns:
+        (axes,) = column.panels
+        lines = _lines(axes, column.frame, axis, READINGS, log=True)
+        for name, (width, dashes) in BROAD.items():  # so that a line on the floor shows as dashes over it
+            lines[READINGS[name]].set(linewidth=width, linestyle=dashes, zorder=3 - 0.1 * width)
+        axes.set_xlabel(SETTINGS[axis])
         axes.set_yscale("log")
-        axes.set_ylabel(label)
-    panels[0].set_title(f"Squared gradients and Hessian by {NAMES[axis]}")
-    _legend_above(figure, panels[0], "geometric means, 95 %")
-    panels[1].set_xlabel(SETTINGS[axis])
+        column.label(axes, "Ψ after equal epochs (nats)")
+    _legend_above(figure, columns, "geometric means, 95 %", ncols=len(columns))
     return figure
 
 
-def _legend_above(figure: Figure, axes: Axes, title: str) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, title=title)
+def _curvature(table: pd.DataFrame, axis: str, level: float) -> Figure:
+    """What stands for the curvature: squared gradients beside the trace of the Hessian."""
+    figure, columns = _columns(table, 2, (5.6, 5.8), f"Squared gradients and Hessian by {NAMES[axis]}")
+    measures = {
+        "mean_squared_gradient": "mean squared\nmini-batch gradient",
+        "hessian_trace": "Tr H of the training loss",
+    }
+    for column in columns:
+        for axes, (measure, label) in zip(column.panels, measures.items(), strict=True):
+            pairs = {measure: "after equal epochs", f"matched_{measure}": _at(level)}
+            _lines(axes, column.frame, axis, pairs, log=True)
+            axes.set_yscale("log")
+            column.label(axes, label)
+        column.panels[-1].set_xlabel(SETTINGS[axis])
+    _legend_above(figure, columns, "geometric means, 95 %")
+    return figure
+
+
+def _at(level: float) -> str:
+    return f"at training loss {level:g} {'nat' if level == 1 else 'nats'}"
+
+
+def _legend_above(figure: Figure, columns: Sequence[_Column], title: str, ncols: int = 2) -> None:
+    handles, labels = columns[0].panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=ncols, title=title)
 
 
 def _lines(axes: Axes, table: pd.DataFrame, axis: str, columns: dict[str, str], log: bool = False) -> dict[Any, Line2D]:
@@ -148,7 +200,9 @@ def control_figures(records: pd.DataFrame) -> dict[str, Figure]:
     images, batch = (int(records[name].iloc[0]) for name in ("training_images", "batch_size"))
     figure.suptitle("Controls: shuffled labels, and one arm drawn twice", x=0.01, ha="left")
     note(
-        figure, f"{images:,} of {PAPER_IMAGES:,} training images, batch {batch}; a point a seed, bars: means", "reduced"
+        figure,
+        f"{images:,} of {PAPERS['mnist'].images:,} training images, batch {batch}; a point a seed, bars: means",
+        "reduced",
     )
     return {"controls": figure}
 

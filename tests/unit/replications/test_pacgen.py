@@ -238,7 +238,7 @@ def test_a_diverged_seed_is_reported_and_leaves_the_others_as_they_were():
 def curve(run: str, seed: int, batch: int, losses: list[float], gaps: list[float]) -> list[dict[str, Any]]:
     constant = {"kind": "epoch", "test_loss": 0.0, "training_error": 0.0, "test_error": 0.0, "hessian_trace": 1.0}
     constant |= {"hessian_trace_error": 0.1, "mean_squared_gradient": 1.0, "rho": 1.0, "rho_fixed_batch": 1.0}
-    constant |= {"psi_fixed_batch": 1.0, "psi_no_rho": 1.0}
+    constant |= {"psi_fixed_batch": 1.0, "psi_no_rho": 1.0, "dataset": "mnist", "momentum": 0.0}
     return [
         {
             "run": run,
