@@ -126,6 +126,19 @@ def _sheet_labels(folder: Path, stem: str, count: int) -> list[int]:
     return list(json.loads((folder / "train_lables.json").read_text())[first : first + count])
 
 
+def safetensors_bytes(inputs: "np.ndarray", targets: "np.ndarray") -> bytes:
+    """One safetensors file of `inputs` (uint8) and `targets` (int64), the same bytes whatever the library's version."""
+    classes = targets.astype("<i8")
+    end = classes.nbytes
+    header = {
+        "targets": {"dtype": "I64", "shape": list(classes.shape), "data_offsets": [0, end]},
+        "inputs": {"dtype": "U8", "shape": list(inputs.shape), "data_offsets": [end, end + inputs.nbytes]},
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + classes.tobytes() + inputs.tobytes()
+
+
 DECODERS: dict[str, Callable[[Path, str], Iterator[Candidate]]] = {
     "plain": plain,
     "cifar_python": cifar_python,

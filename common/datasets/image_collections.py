@@ -5,13 +5,12 @@ ImageNet), so that every source gives the same bytes. Draw subsets at random: ne
 """
 
 import io
-import json
 import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.datasets.decoding import Candidate, Undecodable, _ArraysOnly, find
+from common.datasets.decoding import Candidate, Undecodable, _ArraysOnly, find, safetensors_bytes
 
 if TYPE_CHECKING:  # imported where it is used, so that looking at the registry stays quick
     import numpy as np
@@ -107,7 +106,7 @@ def _validation(folder: Path) -> tuple[list[Path], list[int]]:
 
 
 def _as_safetensors(files: Sequence[Path], targets: Sequence[int]) -> bytes:
-    """One safetensors file, its header spelt out so that the bytes do not depend on a library's version."""
+    """The images as one safetensors file."""
     import numpy as np
     from PIL import Image
 
@@ -115,15 +114,7 @@ def _as_safetensors(files: Sequence[Path], targets: Sequence[int]) -> bytes:
     for place, path in enumerate(files):
         with Image.open(path) as image:
             inputs[place] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
-    classes = np.asarray(targets, dtype="<i8")
-    end = classes.nbytes
-    header = {
-        "targets": {"dtype": "I64", "shape": list(classes.shape), "data_offsets": [0, end]},
-        "inputs": {"dtype": "U8", "shape": list(inputs.shape), "data_offsets": [end, end + inputs.nbytes]},
-    }
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + classes.tobytes() + inputs.tobytes()
+    return safetensors_bytes(inputs, np.asarray(targets))
 
 
 COLLECTION_DECODERS = {

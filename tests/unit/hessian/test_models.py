@@ -11,10 +11,13 @@ from torch import nn
 import common.models
 from common.hessian import GGN, Hessian, Problem, diagonal, per_sample_gradient_norms, trace
 from common.models.all_convolutional import AllConvolutional
+from common.models.bert import BertSize, bert
 from common.models.fully_connected import FullyConnected
 from common.models.graph_networks import GraphNetwork, initial_weights, normalised_adjacency, weight_shapes
+from common.models.imagenet_resnet import BasicBlock, Stem
 from common.models.mnist_convnet import MnistConvNet
 from common.models.mnist_perceptron import MnistPerceptron
+from common.models.mobilenet import InvertedResidual, MeanOverPositions
 from common.models.modular_transformer import ModularTransformer
 from common.models.preactivation_resnet import PreactivationResNet
 from common.models.residual_cifar import ResidualCifar
@@ -25,7 +28,7 @@ from common.models.wide_resnet import WideResNet
 COUNT, MOST = 3, 260
 FEWER = {"ShallowCifar": 70, "SmallVGG": 40, "MnistPerceptron": 130}
 """Parameters that are looked at in networks whose passes take long."""
-SMOOTH = {"MPNN", "ModularTransformer"}
+SMOOTH = {"MPNN", "ModularTransformer", "Bert"}
 """Families that are not piecewise linear in each parameter."""
 
 
@@ -46,6 +49,18 @@ def graph_network(kind: str) -> nn.Module:
     return GraphNetwork(kind, initial_weights(shapes, torch.Generator().manual_seed(0)), 3)
 
 
+def encoder() -> nn.Module:
+    """Two layers, of which the last attends from the first position alone, and a head."""
+    size = BertSize(layers=2, width=4, heads=2, inner=5, vocabulary=5, positions=4)
+    return nn.Sequential(*bert(size), nn.Linear(4, 3))
+
+
+def texts() -> torch.Tensor:
+    """Tokens, mask and segments of three texts of four, three and two tokens."""
+    mask = (torch.arange(4) < torch.tensor([[4], [3], [2]])).long()
+    return torch.stack([torch.randint(0, 5, (COUNT, 4)), mask, torch.randint(0, 2, (COUNT, 4))], dim=1)
+
+
 NETWORKS = {
     "FullyConnected": lambda: (FullyConnected((4, 5, 5, 3)), torch.randn(COUNT, 4).double()),
     "MnistPerceptron": lambda: (MnistPerceptron(), pictures(1, 28)),
@@ -58,6 +73,14 @@ NETWORKS = {
     "WideResNet": lambda: (WideResNet(10, 1, classes=3, base=2), pictures(3, 8)),
     "ModularTransformer": lambda: (
         ModularTransformer(5, layers=1, width=4, heads=2), torch.randint(0, 5, (COUNT, 2)),
+    ),
+    "Bert": lambda: (encoder(), texts()),
+    "MobileNetV2": lambda: (
+        nn.Sequential(InvertedResidual(3, 3, 1, 2), InvertedResidual(3, 4, 2, 1), MeanOverPositions(), nn.Linear(4, 2)),
+        pictures(3, 6),
+    ),
+    "ResNet": lambda: (
+        nn.Sequential(Stem(), BasicBlock(64, 3, stride=2), MeanOverPositions(), nn.Linear(3, 2)), pictures(3, 12),
     ),
     "GCN": lambda: (graph_network("gcn"), graphs()),
     "MPNN": lambda: (graph_network("mpnn"), graphs()),

@@ -1,0 +1,61 @@
+"""Theorem 1, McAllester's and Catoni's bounds at the trained weights beside the gap, as the network becomes deeper."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from common.experiments import Field, RunContext
+
+from .bound_values import bound_values
+from .fine_tuning import TuningParameters, tuning_of
+from .methods import METHODS
+from .systems import Name
+from .trained_members import trained_members
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class Parameters(TuningParameters):
+    """Settings of a run; the grid varies the system and the depth."""
+
+    system: Name = Field("digits", description="what is trained", source="deviation D7")
+    limit: float = Field(
+        4.0,
+        gt=0,
+        unit="nats",
+        description="C: where losses are cut off, to be bounded",
+        source="deviation D7",
+    )
+    delta: float = Field(0.05, gt=0, lt=1, description="δ of McAllester's and Catoni's bounds", source="our choice")
+    sigmas: tuple[float, ...] = Field(
+        (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5), description="σ of prior and posterior, with shares of δ",
+        source="our choice",
+    )  # fmt: skip
+    betas: tuple[float, ...] = Field(
+        (0.3, 0.5, 0.7, 0.9), description="β of Catoni's bound, with shares of δ", source="our choice"
+    )
+    draws: int = Field(2, ge=2, description="draws of the posterior, each taken both ways", source="our choice")
+
+
+def run(runs: Sequence[Parameters], context: RunContext) -> None:
+    """Train all seeds of one setting together; every ingredient and every bound at the end."""
+    tuning = tuning_of(runs, context, METHODS["sgd"](1.0))
+    for member, performance in trained_members(runs, context, tuning):
+        run, (start, train, test) = runs[member], tuning.of_member(member)
+        seed = context.stream_seed(run, "probes")
+        context.record(run, **bound_values(run, tuning.module(member), start, train, test, seed), **performance)
+
+
+def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
+    """One row a run: decimal logarithms of bounds over the gap."""
+    from .bound_analysis import bound_metrics
+
+    return bound_metrics(records)
+
+
+def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
+    """Bounds and gap over depth, and on the pretrained network."""
+    from .bound_analysis import bound_figure
+
+    return {"theorem1": bound_figure(records)}

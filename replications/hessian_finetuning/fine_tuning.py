@@ -1,0 +1,198 @@
+"""Fine-tuning several seeds of a system at once by any method, in one batched forward and backward pass."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch.func import functional_call, vmap
+from torch.nn import functional
+
+from common.experiments import Field, RunContext
+from common.training import Batches
+
+from .methods import Method, Weights
+from .systems import Examples, Name, System, SystemParameters, load_system
+
+Optimiser = Literal["sgd", "adam"]
+AUTHORS = "code of the talk's authors, images"
+CHUNK = 250
+"""Examples that each member evaluates at once."""
+
+
+class TuningParameters(SystemParameters):
+    """What is fine-tuned, for how long and in which steps."""
+
+    system: Name = Field("image", description="what is fine-tuned", source="Zhang 2024, Figs. 1 to 3; deviation D1")
+    epochs: int = Field(
+        30, ge=1, unit="epochs", description="budget, counted in gradients of plain descent", source=AUTHORS
+    )
+    batch_size: int = Field(32, ge=1, unit="examples", description="examples a step", source=AUTHORS)
+    optimiser: Optimiser = Field("sgd", description="what takes the steps", source="deviations D4 and D10")
+    learning_rate: float = Field(0.02, gt=0, description="constant", source="deviations D4 and D10")
+    momentum: float = Field(0.9, ge=0, lt=1, description="of SGD", source="deviation D4")
+
+
+class FineTuning:
+    """Members of one architecture, one a seed, each with its own start, data, batches and noise.
+
+    `state()` holds everything that changes.
+
+    Attributes:
+        weights: parameters of all members by name, [members, …].
+        start: the same before fine-tuning.
+        total: steps that the method takes of the budget.
+        step: steps taken.
+
+    Args:
+        systems: one a member; data of equal sizes.
+        budget: in gradients of a mini-batch.
+        batches, noise: generators, one a member.
+        learning_rate: the usual one, which a method may change.
+        optimiser: SGD with `momentum`, or Adam (AMSGrad) with decoupled weight decay.
+        looks: how often a method that watches the validation split looks at it, evenly spread.
+    """
+
+    def __init__(
+        self, systems: Sequence[System], method: Method, *, learning_rate: float, momentum: float, batch_size: int,
+        budget: int, batches: Sequence[torch.Generator], noise: Sequence[torch.Generator],
+        optimiser: Optimiser = "sgd", looks: int = 10,
+    ) -> None:  # fmt: skip
+        self.model, self.classes = systems[0].model, systems[0].classes
+        self.start: Weights = {
+            name: torch.stack([dict(system.model.named_parameters())[name].detach() for system in systems])
+            for name, parameter in self.model.named_parameters()
+            if parameter.requires_grad
+        }
+        self.weights: Weights = {name: nn.Parameter(tensor.clone()) for name, tensor in self.start.items()}
+        self.splits = {
+            split: tuple(torch.stack(parts) for parts in zip(*(getattr(s, split) for s in systems), strict=True))
+            for split in ("train", "validation", "test")
+        }
+        self.method, self.noise = method, list(noise)
+        rate, decay = method.learning_rate(learning_rate), method.weight_decay()
+        steps = _descent(optimiser, list(self.weights.values()), rate, momentum, decay)
+        self.rule = method.rule(steps, self.noise)
+        self.batches = Batches(self.splits["train"][1].shape[1], batch_size, batches)
+        self.total, self.step = method.steps(budget), 0
+        self.looks = {round(self.total * (k + 1) / looks) for k in range(looks)} if method.watches_validation else set()
+
+    def advance(self) -> None:
+        """One step of all members; after the last one the method finishes."""
+        members = list(range(len(self.noise)))
+        chosen = self.batches.next(members).to(self.splits["train"][0].device)
+        rows = torch.arange(len(members), device=chosen.device)[:, None]
+        inputs, labels = (tensor[rows, chosen] for tensor in self.splits["train"])
+        targets = functional.one_hot(labels, self.classes).to(next(iter(self.weights.values())))
+        inputs, targets = self.method.batch(inputs, targets, self.noise)
+        self.rule.step(lambda: cross_entropy(self.logits(inputs), targets).sum())
+        self.method.after_step(self.weights, self.start)
+        self.step += 1
+        if self.step in self.looks:
+            self.method.observe(self.weights, self.evaluate("validation")[0])
+        if self.step == self.total:
+            self.method.finish(self.weights)
+
+    def logits(self, inputs: torch.Tensor) -> torch.Tensor:
+        """[members, n, classes] of inputs [members, n, …], with the graph."""
+        outputs: torch.Tensor = vmap(lambda w, x: functional_call(self.model, w, (x,)))(self.weights, inputs)
+        return outputs
+
+    @torch.no_grad()
+    def evaluate(self, split: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean cross-entropy (nats) and share of wrong predictions of each member [members] on all of a split."""
+        inputs, labels = self.splits[split]
+        logits = torch.cat([self.logits(part) for part in inputs.split(CHUNK, dim=1)], dim=1)
+        targets = functional.one_hot(labels, self.classes).to(logits)
+        return cross_entropy(logits, targets), (logits.argmax(-1) != labels).double().mean(1)
+
+    def performance(self) -> list[dict[str, float]]:
+        """Of each member `training_loss`, `training_error` and the same of `validation` and `test`."""
+        columns: dict[str, list[float]] = {}
+        for split, name in (("train", "training"), ("validation", "validation"), ("test", "test")):
+            loss, error = self.evaluate(split)
+            columns |= {f"{name}_loss": loss.tolist(), f"{name}_error": error.tolist()}
+        return [{name: values[member] for name, values in columns.items()} for member in range(len(self.noise))]
+
+    def first_training_losses(self) -> list[float]:
+        """Cross-entropy of each member on its training examples before fine-tuning."""
+        now = self.weights
+        self.weights = self.start
+        try:
+            return [float(loss) for loss in self.evaluate("train")[0]]
+        finally:
+            self.weights = now
+
+    def module(self, member: int) -> nn.Module:
+        """An ordinary network with a copy of the member's weights."""
+        model = deepcopy(self.model)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if name in self.weights:
+                    parameter.copy_(self.weights[name][member])
+        return model
+
+    def of_member(self, member: int) -> tuple[Weights, Examples, Examples]:
+        """The member's start, training and test data."""
+        start = {name: tensor[member] for name, tensor in self.start.items()}
+        train, test = (
+            (inputs[member], labels[member]) for inputs, labels in (self.splits["train"], self.splits["test"])
+        )
+        return start, train, test
+
+    def state(self) -> dict[str, Any]:
+        """What must be kept to go on later."""
+        return {
+            "step": self.step,
+            "weights": {name: tensor.detach() for name, tensor in self.weights.items()},
+            "rule": self.rule.state_dict(),
+            "batches": self.batches.state(),
+            "method": self.method.state(),
+            "noise": [generator.get_state() for generator in self.noise],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from `state()`."""
+        self.step = state["step"]
+        with torch.no_grad():
+            for name, tensor in self.weights.items():
+                tensor.copy_(state["weights"][name])
+        self.rule.load_state_dict(state["rule"])
+        self.batches.restore(state["batches"])
+        self.method.restore(state["method"])
+        for generator, saved in zip(self.noise, state["noise"], strict=True):
+            generator.set_state(saved)
+
+
+def tuning_of(
+    runs: Sequence[TuningParameters], context: RunContext, method: Method, *,
+    systems: Sequence[System] | None = None, lengthening: int = 1,
+) -> FineTuning:  # fmt: skip
+    """The fine-tuning of the seeds of one setting, each with its own system and streams.
+
+    Args:
+        systems: one a run, if they are loaded already.
+        lengthening: factor of the budget of `epochs`.
+    """
+    setting = runs[0]
+    return FineTuning(
+        systems or [load_system(run.system, run, context) for run in runs], method,
+        learning_rate=setting.learning_rate, momentum=setting.momentum, batch_size=setting.batch_size,
+        budget=lengthening * setting.epochs * (setting.train_examples // setting.batch_size),
+        batches=[context.generator(run, "batches") for run in runs],
+        noise=[context.generator(run, "noise") for run in runs], optimiser=setting.optimiser,
+    )  # fmt: skip
+
+
+def _descent(
+    name: Optimiser, parameters: list[torch.Tensor], rate: float, momentum: float, decay: float
+) -> torch.optim.Optimizer:
+    if name == "adam":
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, amsgrad=True)
+    return torch.optim.SGD(parameters, lr=rate, momentum=momentum, weight_decay=decay)
+
+
+def cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Mean cross-entropy [members] of logits [members, n, classes] and target probabilities of that shape."""
+    return -(targets * logits.log_softmax(-1)).sum(-1).mean(1)

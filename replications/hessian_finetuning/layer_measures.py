@@ -1,0 +1,87 @@
+"""The layer-wise Hessian measure of Fig. 2 and the rivals that it is held against, of one fine-tuned network."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from common.bounds.hessian_trace import norm_product
+from common.hessian import Problem
+
+from .layer_forms import layer_forms, matrix_layers
+from .methods import Weights
+from .systems import Examples
+
+
+def layer_measures(model: nn.Module, start: Weights, train: Examples, test: Examples) -> dict[str, float]:
+    """The measure in its readings, its parts and the rivals.
+
+    With vᵢ = Wᵢ − Wᵢ⁽⁰⁾ and C the largest loss of a training example, n the number of training examples:
+
+        measure            Σᵢ √(C · maxₙ vᵢᵀ ∇ᵢ²ℓₙ vᵢ) / √n, C and maxima over training examples
+        mean_measure       the same with the mean over training examples in place of the maximum
+        test_measure       the same as `measure` with C and maxima over the first n test examples
+        curvature          Σᵢ √(maxₙ vᵢᵀ ∇ᵢ²ℓₙ vᵢ) / √n: the measure without C
+        root_largest_loss  √C
+        norm_product       √(Πᵢ sᵢ² · Σᵢ rᵢ² / n), sᵢ = ‖Wᵢ‖₂, rᵢ = ‖Wᵢ‖_F/‖Wᵢ‖₂ (Bartlett et al. 2017)
+        weight_norm        ‖W‖ over weight matrices
+        distance           ‖W − W⁽⁰⁾‖ over weight matrices
+
+    Forms below 0, which a mean can have, count as 0.
+
+    Args:
+        start: the parameters before fine-tuning, by name.
+        train, test: inputs and labels on the model's device.
+    """
+    layers = matrix_layers(model)
+    matrices = {name: layer.weight.detach() for name, layer in layers.items()}
+    moves = {name: matrix - start[name] for name, matrix in matrices.items()}
+    few = slice(0, len(train[1]))
+    training, fresh = (Problem(model, nn.CrossEntropyLoss(), data) for data in (train, (test[0][few], test[1][few])))
+    forms, test_forms = layer_forms(training, moves), layer_forms(fresh, moves)
+    largest, test_largest = largest_loss(training), largest_loss(fresh)
+    n = training.count
+    curvature = _summed(forms, torch.amax, n)
+    return {
+        "measure": math.sqrt(largest) * curvature,
+        "mean_measure": math.sqrt(largest) * _summed(forms, torch.mean, n),
+        "test_measure": math.sqrt(test_largest) * _summed(test_forms, torch.amax, n),
+        "curvature": curvature,
+        "root_largest_loss": math.sqrt(largest),
+        "norm_product": _norm_product(list(matrices.values()), n),
+        "weight_norm": _length(list(matrices.values())),
+        "distance": _length(list(moves.values())),
+    }
+
+
+@torch.no_grad()
+def largest_loss(problem: Problem) -> float:
+    """C, the largest cross-entropy of an example, in nats."""
+    values = [
+        nn.functional.cross_entropy(problem.outputs(chunk.inputs), chunk.targets, reduction="none").max()
+        for chunk in problem.chunks
+    ]
+    return float(torch.stack(values).max())
+
+
+def _norm_product(matrices: list[torch.Tensor], examples: int) -> float:
+    """Kernels of convolutions count as matrices [out, the rest]."""
+    flat = [matrix.double().flatten(1) for matrix in matrices]
+    spectral = torch.stack([_spectral_norm(matrix) for matrix in flat])
+    return float(norm_product(spectral, torch.stack([matrix.norm() for matrix in flat]), examples=examples))
+
+
+def _spectral_norm(matrix: torch.Tensor) -> torch.Tensor:
+    """‖W‖₂ from the smaller of W Wᵀ and Wᵀ W, a tenth of the cost of singular values."""
+    gram = matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
+    largest: torch.Tensor = torch.linalg.eigvalsh(gram)[-1]
+    return largest.sqrt()
+
+
+def _summed(forms: Weights, over: Callable[[torch.Tensor], torch.Tensor], examples: int) -> float:
+    return sum(math.sqrt(max(float(over(values)), 0.0)) for values in forms.values()) / math.sqrt(examples)
+
+
+def _length(tensors: list[torch.Tensor]) -> float:
+    return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))

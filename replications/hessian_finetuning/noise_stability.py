@@ -1,0 +1,75 @@
+"""Fig. 1: the loss under noise in the weights beside half its variance times the trace of the Hessian."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from common.experiments import Field, RunContext
+from common.hessian import Problem
+
+from .fine_tuning import TuningParameters, tuning_of
+from .methods import METHODS
+from .perturbed_loss import perturbed_loss
+from .systems import Name
+from .trained_members import trained_members
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+CODE = "code of the talk's authors"
+
+
+class Parameters(TuningParameters):
+    """Settings of a run; the grid varies the system, and whether it is smooth."""
+
+    system: Name = Field("digits", description="what is trained", source="Zhang 2024, Fig. 1; deviation D1")
+    sigma: float = Field(
+        0.02, gt=0, description="σ of the authors, in the middle of what is drawn", source=f"{CODE}; deviation D5"
+    )
+    factors: tuple[float, ...] = Field(
+        (0.125, 0.25, 0.5, 1.0, 2.0), description="multiples of that σ at which noise is added", source="our choice"
+    )
+    draws: int = Field(20, ge=4, description="directions of the noise, each taken both ways", source=f"{CODE}: 20")
+    measured_examples: int = Field(
+        100,
+        ge=4,
+        unit="examples",
+        description="of the training examples, on which all is measured",
+        source="deviation D5",
+    )
+    double: bool = Field(True, description="whether it is measured in float64", source="our choice")
+    trace_error: float = Field(0.01, gt=0, lt=1, description="wanted relative error of Tr H", source="our choice")
+
+
+def run(runs: Sequence[Parameters], context: RunContext) -> None:
+    """Train all seeds of one system together and measure each at the end."""
+    tuning = tuning_of(runs, context, METHODS["sgd"](1.0))
+    for member, performance in trained_members(runs, context, tuning):
+        run = runs[member]
+        model, (inputs, labels) = tuning.module(member), tuning.of_member(member)[1]
+        inputs, labels = inputs[: run.measured_examples], labels[: run.measured_examples]
+        if run.double:
+            model, inputs = model.double(), inputs.to(torch.float64 if inputs.is_floating_point() else inputs.dtype)
+        problem = Problem(model, nn.CrossEntropyLoss(), (inputs, labels))
+        sigmas = [run.sigma * factor for factor in run.factors]
+        seed = context.stream_seed(run, "probes")
+        rows = perturbed_loss(problem, sigmas, draws=run.draws, trace_error=run.trace_error, seed=seed)
+        for factor, row in zip(run.factors, rows, strict=True):
+            context.record(run, factor=factor, parameters=problem.size, **row, **performance)
+
+
+def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
+    """One row a run: relative gaps at the authors' σ and at the smallest, and orders of the remainder."""
+    from .stability_analysis import stability_metrics
+
+    return stability_metrics(records)
+
+
+def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
+    """Both sides over σ, and the gap between them."""
+    from .stability_figures import stability_figures
+
+    return stability_figures(records)

@@ -1,0 +1,96 @@
+"""Fig. 2: seven methods of fine-tuning at four strengths, the Hessian measure of each against its gap."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from common.experiments import Field, RunContext
+
+from .fine_tuning import FineTuning, TuningParameters, tuning_of
+from .layer_measures import layer_measures
+from .methods import METHODS
+from .systems import System, load_system
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class Parameters(TuningParameters):
+    """Settings of a run; the grid varies the system, the method and its strength."""
+
+    method: Literal["sgd", "early_stopping", "weight_decay", "label_smoothing", "mixup", "distance", "sam"] = Field(
+        "sgd", description="how it is fine-tuned", source="Zhang 2024, Fig. 2 (seven fine-tuning methods)"
+    )
+    strengths: tuple[float, float, float, float] = Field(
+        (2.0, 1.0, 0.5, 0.25),
+        description="the four strengths of the method, the weakest first",
+        source="not stated, deviation D11",
+    )
+    strength: int = Field(2, ge=1, le=4, description="which of them, counted from 1", source="grid")
+
+
+def run(runs: Sequence[Parameters], context: RunContext) -> None:
+    """Fine-tune a system by each method at each strength, all seeds of a setting together, then measure each.
+
+    The weights are not kept: those of all runs are gigabytes, against a minute of training.
+    """
+    settings: dict[tuple[str, int], list[Parameters]] = {}
+    for run in runs:
+        settings.setdefault((run.method, run.strength), []).append(run)
+    seeds = {run.seed: run for run in runs}
+    systems = {seed: load_system(run.system, run, context) for seed, run in seeds.items()}
+    state = context.restore() or {"done": 0, "tuning": None}
+    for done, members in enumerate(settings.values()):
+        if done >= state["done"]:
+            tuning = _tuned(members, [systems[run.seed] for run in members], context, state, done, len(settings))
+            _measure(members, context, tuning)
+            state = {"done": done + 1, "tuning": None}
+            context.checkpoint(state)
+
+
+def _tuned(
+    members: Sequence[Parameters], systems: Sequence[System], context: RunContext, state: dict[str, Any], done: int,
+    count: int,
+) -> FineTuning:  # fmt: skip
+    """The seeds of one setting, fine-tuned; `done` of `count` settings lie behind, `state` is what to resume from."""
+    tuning = tuning_of(members, context, METHODS[members[0].method](_value(members[0])), systems=systems)
+    if state["tuning"] is not None and state["done"] == done:
+        tuning.restore(state["tuning"])
+    while tuning.step < tuning.total:
+        tuning.advance()
+        context.progress(done + tuning.step / tuning.total, count)
+        context.checkpoint({"done": done, "tuning": tuning.state()})
+    return tuning
+
+
+def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTuning) -> None:
+    rows, first = tuning.performance(), tuning.first_training_losses()
+    for member, run in enumerate(members):
+        if not math.isfinite(rows[member]["training_loss"]):
+            context.diverged(run, f"training loss not finite after {tuning.total} steps")
+            continue
+        start, train, test = tuning.of_member(member)
+        context.record(
+            run, value=_value(run), classes=tuning.classes, gradients=tuning.rule.gradient_evaluations,
+            first_training_loss=first[member], **rows[member],
+            **layer_measures(tuning.module(member), start, train, test),
+        )  # fmt: skip
+
+
+def _value(run: Parameters) -> float:
+    return run.strengths[run.strength - 1]
+
+
+def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
+    """One row a run: gaps, the measure in its readings, its rivals."""
+    from .seven_analysis import seven_metrics
+
+    return seven_metrics(records)
+
+
+def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
+    """Figure 2, the methods side by side, and the correlations of all measures with the gap."""
+    from .seven_figures import seven_figures
+
+    return seven_figures(records)

@@ -1,0 +1,52 @@
+"""A system small enough to compute by hand, and one that is small enough to be quick."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+Data = tuple[torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """Model and splits in memory."""
+
+    model: nn.Module
+    train: Data
+    validation: Data
+    test: Data
+    classes: int
+
+
+def one_weight_a_class(weights: tuple[float, float], *, inputs: float = 2.0, count: int = 4) -> Tiny:
+    """z = W x for one feature and two classes; all examples are x = `inputs` of class 0."""
+    model = nn.Linear(1, 2, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor(weights, dtype=torch.float64)[:, None])
+    data = torch.full((count, 1), inputs, dtype=torch.float64), torch.zeros(count, dtype=torch.int64)
+    return Tiny(model, data, data, data, 2)
+
+
+def network(seed: int, *, kind: str = "smooth", count: int = 24) -> Tiny:
+    """A network of two layers on points of three classes in four dimensions that overlap."""
+    source = torch.Generator().manual_seed(seed)
+    layers = {
+        "smooth": lambda: [nn.Linear(4, 6), nn.LayerNorm(6), nn.GELU(), nn.Linear(6, 3)],
+        "relu": lambda: [nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)],
+        "convolutional": lambda: [
+            nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 3, 2, padding=1), nn.Tanh(), nn.Flatten(), nn.Linear(27, 3),
+        ],
+    }  # fmt: skip
+    model = nn.Sequential(*layers[kind]()).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=source, dtype=torch.float64) / 2)
+
+    def draw() -> Data:
+        labels = torch.randint(0, 3, (count,), generator=source)
+        points = torch.randn(count, 4, generator=source, dtype=torch.float64)
+        points[:, :3] += nn.functional.one_hot(labels, 3)
+        return points, labels
+
+    return Tiny(model, draw(), draw(), draw(), 3)
