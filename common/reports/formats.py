@@ -60,6 +60,14 @@ class Verdict(_Record):
         return {name: bound for name, bound in accept.items() if bound is not None}
 
 
+class Prediction(_Record):
+    """What a run was foretold to take, without looking at recorded runs."""
+
+    seconds: float
+    interval: tuple[float, float]
+    basis: str
+
+
 class Run(_Record):
     """How one run ended."""
 
@@ -69,6 +77,7 @@ class Run(_Record):
     axes: dict[str, Any] = {}
     reason: str | None = None
     seconds: float | None = None
+    predicted: Prediction | None = None
     peak_memory_mb: float | None = None
     device: str | None = None
     finished: str | None = None

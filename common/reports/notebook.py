@@ -146,7 +146,7 @@ def tell(
             story.blocks.append(markdown(cell.source))
         elif cell.cell_type == "code":
             if "show" in cell.metadata.get("tags", []):
-                story.blocks.append(Markup('<pre class="code"><code>{}</code></pre>').format(cell.source))
+                story.blocks.append(Markup('<pre class="code" tabindex="0"><code>{}</code></pre>').format(cell.source))
             for place, output in enumerate(cell.outputs):
                 story.blocks.append(_output(output, f"story-{number}-{place}", story, figure_card, claim_card))
     return story
@@ -179,7 +179,9 @@ def _rich(data: Any, prefix: str) -> Markup:
     """An ordinary output, in the richest form that needs neither scripts nor a network."""
     plain = str(data.get("text/plain", ""))
     if "text/html" in data:
-        return Markup('<div class="output">{}</div>').format(sanitised(data["text/html"]))
+        return Markup('<div class="output" tabindex="0" role="group" aria-label="Table">{}</div>').format(
+            sanitised(data["text/html"])
+        )
     if "image/svg+xml" in data:
         return Markup('<div class="drawing">{}</div>').format(inline_svg(data["image/svg+xml"], prefix, plain))
     if "image/png" in data:
@@ -195,4 +197,4 @@ def _rich(data: Any, prefix: str) -> Markup:
 def _plain(text: str) -> Markup:
     text = _ANSI.sub("", text)
     cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "\n… (cut; the notebook has it all)"
-    return Markup("<pre>{}</pre>").format(cut.rstrip()) if cut.strip() else Markup("")
+    return Markup('<pre tabindex="0">{}</pre>').format(cut.rstrip()) if cut.strip() else Markup("")

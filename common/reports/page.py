@@ -16,6 +16,7 @@ from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run
 from common.reports.judgements import chance, controls_text, tally
 from common.reports.notebook import Story, run_notebook, tell
+from common.reports.predictions import predicted
 from common.reports.render import macro, write_page
 from common.reports.workbench import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
 
@@ -182,7 +183,7 @@ def _unsettled(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def _costs(runs: list[Run]) -> list[dict[str, Any]]:
-    """By experiment: runs that took time, their seconds in all, the longest, and the highest memory."""
+    """By experiment: runs that took time, their seconds in all, as foretold, the longest, and the highest memory."""
     rows = []
     for name, group in _by_experiment(runs).items():
         seconds = [run.seconds for run in group if run.seconds is not None]
@@ -192,6 +193,7 @@ def _costs(runs: list[Run]) -> list[dict[str, Any]]:
                 "experiment": name,
                 "runs": len(group),
                 "seconds": sum(seconds) if seconds else None,
+                "predicted": predicted(group),
                 "longest": max(seconds, default=None),
                 "memory": max(memory, default=None),
             }

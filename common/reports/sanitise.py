@@ -1,5 +1,6 @@
 """HTML that a notebook made, reduced to text and tables."""
 
+import re
 from html.parser import HTMLParser
 
 from markupsafe import Markup, escape
@@ -28,6 +29,7 @@ _INLINE = ("a", "b", "strong", "i", "em", "code", "sub", "sup", "small")
 _TAGS = frozenset((*_TABLE, *_TEXT, *_INLINE))
 _VOID = frozenset(("br", "hr"))
 _ATTRIBUTES = frozenset(("colspan", "rowspan", "scope", "href"))
+_EMPTY_HEADING = re.compile(r"<th>\s*</th>")  # in the corner of a table; a screen reader would announce it
 _SILENT = frozenset(("script", "style", "iframe", "object", "template", "noscript", "title", "head"))
 
 
@@ -73,4 +75,4 @@ def sanitised(html: str) -> Markup:
     """`html` without scripts, styles, frames, images and event handlers; every tag left open is closed."""
     reducer = _Reducer()
     reducer.feed(html)
-    return Markup(reducer.finish())
+    return Markup(_EMPTY_HEADING.sub("<td></td>", reducer.finish()))

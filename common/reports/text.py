@@ -21,7 +21,10 @@ _MATHML_SPACE = "{http://www.w3.org/1998/Math/MathML}"
 
 
 def math_to_mathml(source: str, display: bool = False) -> Markup:
-    """LaTeX mathematics as MathML; what cannot be converted is shown as its source."""
+    """LaTeX mathematics as MathML; what cannot be converted is shown as its source.
+
+    A displayed formula can have the focus: on a phone the keyboard scrolls it.
+    """
     from latex2mathml.converter import convert
 
     try:
@@ -29,7 +32,9 @@ def math_to_mathml(source: str, display: bool = False) -> Markup:
         safe = _only_mathml(result)
     except Exception:  # the converter raises many kinds for LaTeX that it does not know
         safe = False
-    return Markup(result) if safe else Markup("<code>{}</code>").format(source)
+    if not safe:
+        return Markup("<code>{}</code>").format(source)
+    return Markup(result.replace(' display="block"', ' display="block" tabindex="0"', 1))
 
 
 def _only_mathml(result: str) -> bool:

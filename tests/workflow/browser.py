@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlparse
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.system_packages import require
@@ -28,6 +29,7 @@ class View:
         faint: texts whose contrast with what lies behind them is below 4.5, with the contrast.
         nameless: controls and pictures without a name for a screen reader.
         links: the targets of all links.
+        barriers: rules of axe-core that the page breaks, each with the first element that does.
     """
 
     path: Path
@@ -40,6 +42,7 @@ class View:
     faint: list[str] = field(default_factory=list)
     nameless: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
+    barriers: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return f"{self.path.name}, {self.size[0]} px, {self.scheme}"
@@ -103,7 +106,16 @@ def _view(page: Page, path: Path, size: tuple[int, int], scheme: str) -> View:
     found = page.evaluate(_SURVEY)
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
-    return View(path, size, scheme, complaints, requests, **found)
+    return View(path, size, scheme, complaints, requests, **found, barriers=_barriers(page))
+
+
+def _barriers(page: Page) -> list[str]:
+    """What axe-core finds on the page as it stands, with everything open; contrast is left to the survey."""
+    found = Axe().run(page, options={"resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": False}}})
+    return [
+        f"{broken['id']} ({broken['impact']}): {broken['nodes'][0]['html'][:120]}"
+        for broken in found.response["violations"]
+    ]
 
 
 def dead_links(view: View) -> list[str]:

@@ -10,7 +10,7 @@ from common.reports import build_index, build_page
 from common.reports.render import generator
 from tests.conftest import ROOT
 from tests.unit.reports import samples
-from tests.workflow.browser import PHONE, View, chromium, dead_links, survey, window
+from tests.workflow.browser import DESKTOP, PHONE, View, chromium, dead_links, survey, window
 
 LARGEST_PAGE = 1_500_000
 HOSTILE = '<script>window.hostile = 1; alert(1)</script><img src=x onerror="window.hostile = 1; alert(2)">'
@@ -99,6 +99,10 @@ def test_controls_links_and_pictures_have_names(views: list[View]) -> None:
     assert {str(view): view.nameless for view in views if view.nameless} == {}
 
 
+def test_axe_core_finds_no_barrier(views: list[View]) -> None:
+    assert {str(view): view.barriers for view in views if view.barriers} == {}
+
+
 def test_a_page_is_small(views: list[View]) -> None:
     sizes = {view.path.name: view.path.stat().st_size for view in views}
     assert {name: size for name, size in sizes.items() if size > LARGEST_PAGE} == {}
@@ -139,13 +143,39 @@ def test_search_and_filters_narrow_the_claims_and_say_how_many_are_left(index: P
     assert set(index.locator(".entry:visible").evaluate_all("all => all.map(e => e.dataset.paper)")) == {"pacgen"}
 
 
+def test_all_papers_are_seen_in_one_screen(index: Page) -> None:
+    table = index.locator("table.scoreboard").bounding_box()
+    assert table["y"] + table["height"] <= DESKTOP[1]
+
+
+def test_paper_prints_what_was_opened_and_no_controls(index: Page) -> None:
+    opened = index.locator(".entry", has_text="The largest batch has the largest gap.").first
+    opened.locator("summary").click()
+    index.emulate_media(media="print")
+    index.set_viewport_size({"width": 718, "height": 1000})  # A4 within its margins
+    assert index.locator("form.filters").is_hidden()
+    assert opened.locator(".entry-body").is_visible()
+    assert index.locator(".entry-body:visible").count() == 1
+    assert index.evaluate("document.documentElement.scrollWidth") <= 718
+
+
+def test_a_printed_paper_shows_rules_and_fits_the_sheet(browser: Browser, sample_site: Path) -> None:
+    with window(browser, (718, 1000)) as page:
+        page.goto((sample_site / "site" / "pacgen.html").as_uri())
+        page.emulate_media(media="print")
+        rule = page.locator("#claim-fig3-gap-and-metric-agree details .facts")
+        assert rule.evaluate("e => e.checkVisibility({contentVisibilityAuto: true})")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 718
+
+
 def test_a_claim_opens_to_its_rule_interval_and_command(index: Page) -> None:
     entry = index.locator(".entry[data-paper=pacgen]", has_text="Larger batches give a larger gap").first
     expect(entry.locator(".entry-body")).to_be_hidden()
     entry.locator("summary").click()
-    for text in ("95 % interval 0.61 to 1", "above 0", "replicate run pacgen/batch_size --scale laptop"):
+    for text in ("95 % interval 0.61 to 1", "above 0", "Seeds", "replicate run pacgen/batch_size --scale laptop"):
         expect(entry.locator(".entry-body")).to_contain_text(text, use_inner_text=True)
     assert entry.locator("svg.interval").bounding_box()["width"] > 150
+    assert entry.get_by_role("link", name="D1").get_attribute("href") == "site/pacgen.html#D1"
     entry.get_by_role("link", name="On the paper's page").click()
     assert index.url.endswith("site/pacgen.html#claim-fig3-gap-and-metric-agree")
     expect(index.locator("#claim-fig3-gap-and-metric-agree")).to_be_in_viewport()

@@ -287,6 +287,7 @@ def _runs() -> list[dict[str, Any]]:
             "outcome": outcome,
             "reason": reason,
             "seconds": 11.4 if done else None,
+            "predicted": {"seconds": 10.0, "interval": [5.0, 20.0], "basis": "probe (cpu)"} if done else None,
             "peak_memory_mb": 812.0 if done else None,
             "device": "cpu (2 threads)" if done else None,
             "finished": "2026-02-03T10:20:30+00:00" if done else None,

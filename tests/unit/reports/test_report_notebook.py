@@ -85,7 +85,7 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     assert "<math" in html
     assert f"{os.sys.executable} reader {script.parent}" in html  # type: ignore[attr-defined]
     assert "could not be computed: KeyError: &#39;no such &lt;b&gt;metric" in html
-    assert "<pre>42</pre>" in html
+    assert '<pre tabindex="0">42</pre>' in html
     assert "6 * 7" in html
     assert "import pandas" not in html
     assert "&lt;script&gt;" in html

@@ -92,6 +92,7 @@ def test_a_page_shows_story_figures_deviations_coverage_outcomes_provenance_and_
         "torch 2.13.0",
         "cpu (2 threads)",
         "2 min 51 s",
+        "2 min 30 s (1 min 15 s to 5 min 0 s)",
         "812 MB",
         "replicate run pacgen/batch_size --scale laptop",
         "make reports SCALE=laptop",

@@ -1,0 +1,32 @@
+"""What the runs of an experiment were foretold to take, beside what they took."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from common.reports.formats import Run
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Seconds foretold for runs in all, with bounds, and on what that rested.
+
+    Attributes:
+        held: whether what they took lies within the bounds.
+    """
+
+    seconds: float
+    lower: float
+    upper: float
+    basis: str
+    held: bool
+
+
+def predicted(runs: Iterable[Run]) -> Predicted | None:
+    """The prediction for those runs that were timed and foretold; None where there is none."""
+    pairs = [(run.predicted, run.seconds) for run in runs if run.predicted is not None and run.seconds is not None]
+    if not pairs:
+        return None
+    lower, upper = (sum(told.interval[side] for told, _ in pairs) for side in (0, 1))
+    taken = sum(seconds for _, seconds in pairs)
+    basis = ", ".join(sorted({told.basis for told, _ in pairs}))
+    return Predicted(sum(told.seconds for told, _ in pairs), lower, upper, basis, lower <= taken <= upper)

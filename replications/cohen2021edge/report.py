@@ -1,0 +1,90 @@
+# ---
+# jupyter: {kernelspec: {name: python3, display_name: Python 3, language: python}}
+# ---
+# %% [markdown]
+# On a quadratic with largest curvature $\lambda_1$, gradient descent with learning rate $\eta$ is stable as long as
+# $\lambda_1 \le 2/\eta$; beyond, it swings with growing amplitude along the first eigenvector. Textbooks choose
+# $\eta$ accordingly. Cohen et al. look at what networks do and find the opposite order: $\eta$ is given, and training
+# moves to where $\lambda_1$ is just above $2/\eta$, and stays there.
+#
+# Plain gradient descent with squared loss is the subject of another replication here, `sgd_stability`. This one takes
+# what is left: if the explanation by stability is right, then another rule must have another edge; and the quadratic
+# picture must fail at the edge, since it has nothing that would hold $\lambda_1$ there.
+
+# %%
+from common.reports import open_paper
+
+paper = open_paper()
+
+# %% [markdown]
+# ## Each rule has its own threshold
+# With momentum $\beta$, a step is a linear map of position and velocity. It contracts along a direction of curvature
+# $\lambda$ up to
+#
+# $$\lambda \eta = 2 \;\text{(gradient descent)}, \qquad 2(1 + \beta) \;\text{(heavy ball)}, \qquad
+# \frac{2(1 + \beta)}{1 + 2\beta} \;\text{(Nesterov)}.$$
+#
+# The first three verdicts find these numbers again by bisection on the spectral radius of a step. The figure lets the
+# rules run on random quadratics whose $\lambda_1$ lies two per cent below or above.
+
+# %%
+paper.summary("mss-gradient-descent", "mss-heavy-ball", "mss-nesterov")
+
+# %%
+paper.figure("growth")
+
+# %% [markdown]
+# ## Networks come to the threshold of their rule
+# Learning rates are set so that all three rules have the same threshold, at two values (D3). Then $\lambda_1$ should
+# rise to the same height under each, although the learning rates differ by almost three.
+
+# %%
+paper.figure("along_training")
+
+# %% [markdown]
+# As a product with $\eta$, the plateaus should lie at three different heights, which the formulas give without a free
+# parameter.
+
+# %%
+paper.figure("thresholds")
+
+# %%
+paper.summary(
+    "fig1-gradient-descent-stays-up",
+    "fig1-gradient-descent-stays-down",
+    "heavy-ball-stays-up",
+    "heavy-ball-stays-down",
+    "nesterov-stays-up",
+    "nesterov-stays-down",
+    "heavy-ball-allows-more-curvature",
+    "nesterov-allows-less-curvature",
+)
+
+# %% [markdown]
+# ## Cross-entropy leaves the edge again
+# The curvature of cross-entropy along the outputs is $p(1 - p)$. It vanishes as predictions become certain, so the
+# Hessian must become small at the end, whatever the learning rate.
+
+# %%
+paper.figure("descent")
+
+# %%
+paper.summary("cross-entropy-reaches-the-edge", "cross-entropy-falls-at-the-end", "squared-error-does-not-fall")
+
+# %% [markdown]
+# ## What a quadratic model says
+# From one point of training, gradient descent goes on twice: on the loss, and on the loss's second-order expansion at
+# that point: before the edge, where $\lambda_1$ first is above it, and a hundred steps later, when the iterate swings
+# along the first eigenvector. If the paper is right, the two agree before the edge and part at it: the expansion says
+# that training diverges, and what holds the network is in the higher orders that it leaves out.
+
+# %%
+paper.figure("expansion")
+
+# %%
+paper.summary(
+    "quadratic-model-diverges-at-first-crossing",
+    "quadratic-model-diverges-at-the-edge",
+    "network-does-not-diverge-at-the-edge",
+    "quadratic-model-holds-before-the-edge",
+)
