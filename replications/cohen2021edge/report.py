@@ -63,7 +63,7 @@ paper.summary(
 # %% [markdown]
 # ## Cross-entropy leaves the edge again
 # The curvature of cross-entropy along the outputs is $p(1 - p)$. It vanishes as predictions become certain, so the
-# Hessian must become small at the end, whatever the learning rate.
+# Hessian can become small at the end, whatever the learning rate.
 
 # %%
 paper.figure("descent")

@@ -24,7 +24,7 @@ paper = open_paper()
 paper.figure("frozen_features")
 
 # %%
-paper.summary("frozen-image-features-tell-classes", "control-frozen-text-features-tell-classes")
+paper.summary("frozen-image-features-tell-classes", "frozen-text-features-tell-classes")
 
 # %% [markdown]
 # ## Fig. 1: noise in the weights

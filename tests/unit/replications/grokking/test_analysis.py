@@ -99,7 +99,7 @@ def test_arms_without_decay_are_censored_until_ten_times_the_time_to_grok() -> N
     most_never = pd.concat([curve(SPIKY), *(curve([0.1] * 9, seed=k) for k in (1, 2)), curve([0.1] * 31, arm="none")])
     assert not arm_metrics(most_never)["regime_reached"].iloc[-1]
     nobody = pd.concat([curve([0.1] * 9), curve([0.1] * 31, arm="none")])
-    assert arm_metrics(nobody)["regime_reached"].tolist() == [False, False]
+    assert arm_metrics(nobody)["regime_reached"].tolist() == [True, False]  # not grokking is a result; length unknown
 
 
 def test_thinned_curves_keep_their_ends_and_extremes() -> None:

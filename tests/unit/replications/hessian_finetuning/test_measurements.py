@@ -92,7 +92,8 @@ def test_metrics_of_noise_stability_on_numbers_made_by_hand() -> None:
     factors = [0.125, 0.25, 0.5, 1.0]
     rows = [
         {
-            "run": "a", "factor": factor, "sigma": 0.1 * factor, "paired_change": 1.25 * factor**2, "remainder_error": 0.0,
+            "run": "a", "factor": factor, "sigma": 0.1 * factor, "paired_change": 1.25 * factor**2,
+            "remainder_error": 0.0,
             "curvature": factor**2, "kinks": 0.25 * factor**2, "remainder": 0.25 * factor**2,
             "training_error": 0.4 if factor == 1 else 0.0, "test_error": 0.4,
         }
