@@ -62,7 +62,8 @@ $(VENV)/.test: $(VENV)/.ready requirements-test.lock
 	@$(INSTALL) -r requirements-torch.txt -r requirements-test.lock
 	@touch $@
 
-# A real Slurm with two emulated nodes on this machine; needs root, and installs slurm-wlm with apt where it is missing.
+# A real Slurm with two emulated nodes on this machine; installs slurm-wlm with apt where it is missing. Where there can
+# be none (not root, no apt), one line says why its tests are skipped.
 test-cluster: $(VENV)/.test
 	$(WITH_ENV) pytest -n0 tests/cluster
 

@@ -5,16 +5,18 @@ import shlex
 import sys
 from pathlib import Path
 
+from common.workflow.jobstep import become_own_job
+
+become_own_job(sys.argv, os.environ)
+
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from common.errors import UserError
-from common.workflow.arrays import become_own_element
 from common.workflow.graph import Graph
-from common.workflow.partitions import check_partitions
+from common.workflow.slurm import check_cluster, status_command
 
 min_version("9.27")
-become_own_element(sys.argv, os.environ)
 
 GRAPH = Graph(Path(workflow.basedir), config.get("scale"))
 SCALE = GRAPH.scale
@@ -37,11 +39,13 @@ def stated(name, otherwise=None):
 
 if stated("slurm_partition") and "SLURM_JOB_ID" not in os.environ:
     try:
-        check_partitions(
+        check_cluster(
             {
                 stated("slurm_partition"),
                 stated("gpu_partition", stated("slurm_partition")),
-            }
+            },
+            status_command(Path(workflow.basedir, "slurm", "config.yaml")),
+            stated("slurm_account"),
         )
     except UserError as error:
         raise WorkflowError(str(error)) from None
@@ -127,9 +131,11 @@ for paper, experiment in GRAPH.rules:
         params:
             state=GRAPH.job_state,
         shell:
+            # Snakemake deletes the log before each attempt; under a second name all of them stay.
+            "log={log}; touch ${{log%.log}}.attempts.log; ln -f ${{log%.log}}.attempts.log {log}; "
             # A process that was killed leaves no marker: its last attempt says so (not where a user ended it).
             "code=0; {PYTHON} -m common.cli step job {output} {SCALE} --attempt {resources.attempt}"
-            " --attempts {resources.attempts} --runtime {resources.runtime} > {log} 2>&1 || code=$?; "
+            " --attempts {resources.attempts} --runtime {resources.runtime} >> {log} 2>&1 || code=$?; "
             "if [ $code -gt 128 ] && [ $code -ne 130 ] && [ $code -ne 143 ] && [ {resources.attempt} -ge {resources.attempts} ]; then "
             "{PYTHON} -m common.cli step killed {output} {SCALE} $code >> {log} 2>&1; code=0; fi; exit $code"
 

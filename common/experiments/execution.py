@@ -1,9 +1,10 @@
 """Executing a job: which runs are due, in which calls of `run()`, and how each ended."""
 
+import errno
 import hashlib
 import importlib
 import os
-import re
+import shutil
 import signal
 import sys
 import time
@@ -19,18 +20,28 @@ import pydantic
 import torch
 
 from common.errors import DataUnavailable, UserError
-from common.experiments import provenance
+from common.experiments import memory, provenance
 from common.experiments.context import Clock, OutOfTime, RunContext
 from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results, RunRecord, Status
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
-from common.experiments.workspace import Workspace
+from common.experiments.workspace import Busy, Workspace
 from common.files import finite, write_json
 
 Report = Callable[[Run, float, str], None]
 """Called with the first run of the call under way, the fraction of the job done, and a message."""
+
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class _TooLarge(Exception):
+    """A call of `run()` that does not fit into memory."""
+
+    def __init__(self, shortage: memory.Shortage) -> None:
+        self.shortage = shortage
 
 
 @dataclass
@@ -62,6 +73,7 @@ class Executor:
 
         Raises:
             UserError: a parameter is out of range or a need matches no run; nothing has been computed then.
+            OSError: the results folder cannot be written, ENOSPC or EDQUOT where its disk is full.
         """
         started = time.monotonic()
         broken = self._broken_modules(job)
@@ -113,27 +125,45 @@ class Executor:
     ) -> dict[str, Outcome]:
         """Outcomes of the runs of one call; computes those that are due."""
         workspace = Workspace(self.results, runs)
-        outcomes: dict[str, Outcome] = {}
-        with workspace.locked(self.wait):
-            workspace.finish_commit()
-            due = []
-            for run in runs:
-                identity = self.identities.digest(run)
-                before = previous.get(key(run))
-                if self.identities.current(run):
-                    stored = self.results.stored(run)
-                    assert stored is not None
-                    outcomes[key(run)] = Outcome(stored.status, stored.reason, identity)
-                elif before is not None and before.identity == identity and not self._again(before):
-                    outcomes[key(run)] = before
-                elif (reason := self.identities.blocked_by(run)) is not None:
-                    outcomes[key(run)] = Outcome("blocked", reason, identity)
-                else:
-                    due.append(run)
-            for part in self._resumable(due, workspace):
-                outcomes |= self._compute(workspace, part, parameters, tell)
+        try:
+            with workspace.locked(self.clock.left if self.wait else None):
+                outcomes = self._settle_alone(workspace, runs, parameters, previous, tell)
+        except Busy:
+            if not self.wait:
+                raise
+            identity = {run.name: self.identities.digest(run) for run in runs}
+            return self._all(runs, "unfinished", "another process computed it until the time ended", identity)
         tell(1.0, "")
         return {key(run): outcomes[key(run)] for run in runs}
+
+    def _settle_alone(
+        self,
+        workspace: Workspace,
+        runs: list[Run],
+        parameters: Mapping[str, ExperimentParameters],
+        previous: Mapping[str, Outcome],
+        tell: Callable[[float, str], None],
+    ) -> dict[str, Outcome]:
+        """`_settle` in a workspace that no other process has open."""
+        workspace.finish_commit()
+        outcomes: dict[str, Outcome] = {}
+        due = []
+        for run in runs:
+            identity = self.identities.digest(run)
+            before = previous.get(key(run))
+            if self.identities.current(run):
+                stored = self.results.stored(run)
+                assert stored is not None
+                outcomes[key(run)] = Outcome(stored.status, stored.reason, identity)
+            elif before is not None and before.identity == identity and not self._again(before):
+                outcomes[key(run)] = before
+            elif (reason := self.identities.blocked_by(run)) is not None:
+                outcomes[key(run)] = Outcome("blocked", reason, identity)
+            else:
+                due.append(run)
+        for part in self._resumable(due, workspace):
+            outcomes |= self._compute_what_fits(workspace, part, parameters, tell)
+        return outcomes
 
     def _again(self, outcome: Outcome) -> bool:
         return (
@@ -150,6 +180,35 @@ class Executor:
         if due:
             yield due
 
+    def _compute_what_fits(
+        self,
+        workspace: Workspace,
+        runs: list[Run],
+        parameters: Mapping[str, ExperimentParameters],
+        tell: Callable[[float, str], None],
+    ) -> dict[str, Outcome]:
+        """One call of `run()`; where the memory does not suffice for all its runs, two calls of half of them."""
+        try:
+            return self._compute(workspace, runs, parameters, tell)
+        except _TooLarge as too_large:
+            short = too_large.shortage
+        memory.release()  # only now: the traceback held what the call had allocated
+        if len(runs) == 1:
+            reason = f"{short.sentence}; {short.remedy('chunk' in type(parameters[key(runs[0])]).model_fields)}"
+            return self._all(runs, "failed", reason, {run.name: self.identities.digest(run) for run in runs})
+        half = (len(runs) + 1) // 2
+        print(
+            f"{runs[0]}: {short.sentence} with {len(runs)} runs at once; they are computed {half} and "
+            f"{len(runs) - half} at a time.",
+            flush=True,
+        )
+        parts = (runs[:half], runs[half:])
+        return {
+            name: outcome
+            for part in parts
+            for name, outcome in self._compute_what_fits(workspace, part, parameters, tell).items()
+        }
+
     def _compute(
         self,
         workspace: Workspace,
@@ -157,7 +216,12 @@ class Executor:
         parameters: Mapping[str, ExperimentParameters],
         tell: Callable[[float, str], None],
     ) -> dict[str, Outcome]:
-        """One call of `run()`."""
+        """One call of `run()`.
+
+        Raises:
+            _TooLarge: its runs do not fit into memory together.
+            OSError: the disk is full.
+        """
         workspace.runs = runs
         identity = {run.name: self.identities.digest(run) for run in runs}
         if self.clock.left() <= 0:
@@ -183,8 +247,13 @@ class Executor:
         except UserError:
             raise
         except Exception as error:
+            if _disk_is_full(error, self.results.root):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(self.results.root)) from error
+            short = memory.shortage(error)
+            if short is not None:
+                raise _TooLarge(short) from error
             traceback.print_exc(file=sys.stderr)
-            return self._all(runs, "failed", _reason(error), identity)
+            return self._all(runs, "failed", f"{type(error).__name__}: {error}", identity)
         finally:
             context.close()
         return self._keep(workspace, runs, context, started, identity)
@@ -301,18 +370,11 @@ def prepare_torch(cpus: int) -> torch.device:
     return torch.device("cuda")
 
 
-def _reason(error: Exception) -> str:
-    """Why `run` failed, in a sentence; of a device that is full, how much was wanted and how much there is."""
-    if not isinstance(error, torch.OutOfMemoryError):
-        return f"{type(error).__name__}: {error}"
-    wanted, capacity = (
-        re.search(rf"{words} ([\d.]+ [KMGT]?i?B)", str(error)) for words in ("allocate", "total capacity of")
-    )
-    return (
-        f"the GPU is out of memory: {wanted.group(1) if wanted else 'more'} wanted beyond what was in use"
-        f"{f', of {capacity.group(1)} in all' if capacity else ''}; fewer runs in a call (`together`), a smaller chunk "
-        "of data or a larger GPU would do"
-    )
+def _disk_is_full(error: Exception, folder: Path) -> bool:
+    """Whether an error comes of a full disk, which torch reports as a position that it did not expect."""
+    if isinstance(error, OSError):
+        return error.errno in DISK_FULL
+    return isinstance(error, RuntimeError) and shutil.disk_usage(folder).free < 2**20
 
 
 def _sha256(path: Path) -> str:

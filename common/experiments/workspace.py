@@ -8,15 +8,19 @@ killed process's successor does those that are missing.
 
 import fcntl
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from common.errors import UserError
 from common.experiments.grid import Run
 from common.experiments.outcomes import Results
 from common.files import atomic_path, read_json, remove_temporary_files, sync_folder, write_json
+
+LOOK_SECONDS = 0.5
+"""Between two attempts to open a workspace that another process holds."""
 
 
 class Busy(UserError):
@@ -37,15 +41,23 @@ class Workspace:
         return self.folder / "runs" / run.name
 
     @contextmanager
-    def locked(self, wait: bool) -> Iterator[None]:
-        """Hold the workspace; if another process does, wait for it or raise `Busy`."""
+    def locked(self, seconds_left: Callable[[], float] | None = None) -> Iterator[None]:
+        """Hold the workspace.
+
+        Args:
+            seconds_left: how long to wait still for another process that holds it, asked again and again; without
+                it there is no waiting.
+
+        Raises:
+            Busy: another process holds it.
+        """
         path = self.folder.with_name(f".{self.folder.name}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                raise Busy(f"{self.runs[0]} is being computed by another process; wait for it or stop it.") from None
+            while not _taken(stream):
+                if seconds_left is None or seconds_left() <= 0:
+                    raise Busy(f"{self.runs[0]} is being computed by another process; wait for it or stop it.")
+                time.sleep(LOOK_SECONDS)
             yield
 
     def begin(self, identities: Mapping[str, str]) -> None:
@@ -101,6 +113,15 @@ class Workspace:
             if complete.is_dir():
                 _replace(complete, place / name, aside=self.folder / "replaced" / name)
         shutil.rmtree(self.folder)
+
+
+def _taken(stream: TextIO) -> bool:
+    """Whether the lock on a file is ours now."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _replace(new: Path, place: Path, aside: Path) -> None:

@@ -217,7 +217,7 @@ def _errors(root: Path, log: Path) -> list[str]:
         name, marked, _ = line.strip().removeprefix("log: ").partition(" (check log file")
         path = root / name
         if marked and path.is_file():
-            said = path.read_text().splitlines()
+            said = path.read_text().rpartition("Attempt 1 of ")[2].splitlines()  # logs of jobs go further back
             sentences = [text for text in said if text.startswith("replicate: ")]
             found += sentences or [f"{name}: {text}" for text in said[-3:]]
     return list(dict.fromkeys(found)) or lines[-10:]

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -82,7 +83,7 @@ def execute(
     """Execute one job, showing its progress; `wait` for another process that computes the same runs."""
     make_importable(folders.root)
     from common.experiments.context import Clock
-    from common.experiments.execution import Executor, prepare_torch, stopping_at_checkpoints
+    from common.experiments.execution import DISK_FULL, Executor, prepare_torch, stopping_at_checkpoints
 
     experiments = dict.fromkeys(run.experiment for run in job.runs)
     cpus = max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments)
@@ -92,6 +93,13 @@ def execute(
         with stopping_at_checkpoints(clock):
             executor = Executor(replication, folders.store, prepare_torch(cpus), clock, retry, wait, progress)
             return executor.execute(job)
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise OSError(
+            f"{folders.results}: the disk is full; make room, or name another folder with --out. What is complete is "
+            "kept, and the same command continues."
+        ) from None
     finally:
         progress.close()
 
@@ -148,6 +156,10 @@ def job_step(folders: Folders, marker: str, scale: str, attempt: int, attempts: 
     whatever became of the runs, so that what there is gets analysed.
     """
     last = attempt >= attempts
+    print(
+        f"Attempt {attempt} of {attempts} on {socket.gethostname()}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC.",
+        flush=True,
+    )
     if inside_a_job():
         os.environ.setdefault("REPLICATIONS_OFFLINE", "1")  # a compute node fetches nothing: the data rule has
     replication, job = _job_of(folders, marker, scale)

@@ -1,8 +1,15 @@
-"""What a job on a Slurm cluster can know of itself."""
+"""What a Slurm cluster says: to a job of itself, and of the profile before anything is submitted."""
 
 import os
 import re
 import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from common.errors import UserError
+from common.experiments.replication import suggestion
 
 _LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")
 
@@ -16,12 +23,7 @@ def minutes_left() -> float | None:
     """Minutes until Slurm ends this job; None outside of one, without a limit, or where Slurm does not say."""
     if not inside_a_job():
         return None
-    try:
-        command = ["squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%L"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return as_minutes(done.stdout.strip())
+    return as_minutes(_said("squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%L").strip())
 
 
 def as_minutes(text: str) -> float | None:
@@ -31,3 +33,36 @@ def as_minutes(text: str) -> float | None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return 60.0 * (24 * days + hours) + minutes + seconds / 60
+
+
+def status_command(profile: Path) -> str:
+    """The command by which the profile of this file has jobs looked after; Snakemake tells it only when it submits."""
+    content = yaml.safe_load(profile.read_text()) if profile.is_file() else None
+    return str((content or {}).get("slurm-status-command", "squeue"))
+
+
+def check_cluster(partitions: Iterable[str], status_command: str = "squeue", account: str | None = None) -> None:
+    """Compare the profile with the cluster; nothing where the cluster does not answer.
+
+    Raises:
+        UserError: a partition that `sinfo` does not show, or accounts asked for where none are kept.
+    """
+    known = _said("sinfo", "-h", "-o", "%R").split()
+    for name in partitions if known else ():
+        if name not in known:
+            raise UserError(f"the cluster has no partition {name!r} (slurm/config.yaml){suggestion(name, known)}")
+    if status_command != "sacct" and account is None:
+        return
+    if "accounting_storage/none" in _said("scontrol", "show", "config"):
+        mended = "take `slurm_account` out of" if account else "set `slurm-status-command: squeue` in"
+        asks = "" if account else ", which sacct asks for"
+        raise UserError(f"the cluster keeps no accounts{asks}: {mended} slurm/config.yaml.")
+
+
+def _said(*command: str) -> str:
+    """The output of a Slurm command; empty where it fails, does not exist or does not end."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

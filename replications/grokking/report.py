@@ -149,7 +149,8 @@ paper.summary(
 # %% [markdown]
 # ## Both sides against one
 # On a smooth loss the gradient on both sides differs from that of the loss by $\tfrac12 U^\top \nabla^3 L\, U$: its
-# variance falls as $\sigma^4$. On one side $H U$ stays, with variance $\sigma^2 \lVert H \rVert_F^2$ over the number of draws.
+# variance falls as $\sigma^4$. On one side $H U$ stays, with variance $\sigma^2 \lVert H \rVert_F^2$ over the number of
+# draws.
 # A ReLU network is not smooth: where noise switches a unit the gradient jumps, however small $\sigma$ is.
 
 # %%

@@ -16,8 +16,8 @@ from common.workflow.discovery import find
 from tests.cluster.slurm import Cluster, Unavailable, wait_for
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
-PATIENCE = 400.0
-"""Seconds to wait for one event: a machine that does other things, too, is slow."""
+PATIENCE = 900.0
+"""Seconds to wait for one event: a machine that does other things, too, is slow; nothing is proved by the clock."""
 
 HOLD = """\
         import os, pathlib
@@ -38,6 +38,13 @@ COUNT = """\
 """Note each run that begins from nothing."""
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once why tests were skipped."""
+    reasons = {report.longrepr[2] for report in terminalreporter.getreports("skipped")}
+    for reason in sorted(reasons):
+        terminalreporter.write_line(reason)
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes with a pretended GPU each; skipped with the reason where there can be none."""
@@ -45,7 +52,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     try:
         cluster.up()
     except Unavailable as reason:
-        pytest.skip(str(reason))
+        pytest.skip(f"No Slurm here: {reason}")
     yield cluster
     cluster.down()
     left = cluster.processes()
@@ -86,9 +93,9 @@ class Checkout:
             text.replace("    laptop: {minutes: 0.1}\nmeasurement", f"    laptop: {resources}\nmeasurement")
         )
 
-    def marker(self, experiment: str) -> str:
+    def marker(self, experiment: str, paper: str = "decay") -> str:
         """The marker of the one job of an experiment."""
-        (job,) = [job for job in find(self.root, "decay").jobs("laptop") if job.experiment == experiment]
+        (job,) = [job for job in find(self.root, paper).jobs("laptop") if job.experiment == experiment]
         return f"results/{job.marker.as_posix()}"
 
     @property

@@ -1,10 +1,11 @@
 """A real Slurm cluster on this machine: emulated nodes with pretended GPUs, on loopback, under one folder.
 
-    python tests/cluster/slurm.py up FOLDER [--nodes 2]      start it (as root; installs Debian's slurm-wlm if missing)
-    python tests/cluster/slurm.py down FOLDER                stop it; no process is left
+    python -m tests.cluster.slurm up FOLDER [--nodes 2] [--accounting]    start it, as root; installs what is missing
+    python -m tests.cluster.slurm down FOLDER                             stop it; no process is left
 
 It is for tests and for trying `snakemake --profile slurm` before a real cluster is at hand. Partitions: `cpu` (the
-default), `gpu`, and `urgent`, whose jobs preempt those of the others.
+default), `gpu`, and `urgent`, whose jobs preempt those of the others. Where programs are missing, apt-get installs
+Debian's slurm-wlm and munge (with accounting also slurmdbd and mariadb-server).
 """
 
 import argparse
@@ -21,8 +22,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SYSTEM_CONFIG = Path("/etc/slurm/slurm.conf")
-"""Where `srun` inside a job looks; a link to the cluster's own file while it is up."""
+from tests.cluster import accounting
+
 PACKAGES = ("slurm-wlm", "munge")
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch")
 CPUS, MEMORY_MB = 8, 4000
@@ -43,6 +44,8 @@ class Cluster:
 
     folder: Path
     nodes: int = 2
+    cpus: int = CPUS
+    accounting: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
@@ -53,18 +56,16 @@ class Cluster:
         """Start the daemons and wait until every node is idle.
 
         Raises:
-            Unavailable: not root, Slurm cannot be installed, another cluster is configured, or it does not start.
+            Unavailable: not root, Slurm cannot be installed, or it does not start.
         """
-        _install()
-        _check_system_config(self.folder)
+        _install(self.accounting)
         for name in ("state", "log", "run", "spool"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         if not (self.folder / "slurm.conf").is_file():
             self._configure()
-        SYSTEM_CONFIG.parent.mkdir(exist_ok=True)
-        SYSTEM_CONFIG.unlink(missing_ok=True)
-        SYSTEM_CONFIG.symlink_to(self.folder / "slurm.conf")
         self._start_munge()
+        if self.accounting:
+            accounting.start(self.folder, self.environment, wait_for)
         self.start_controller()
         for number in range(1, self.nodes + 1):
             self.start_node(number)
@@ -76,7 +77,7 @@ class Cluster:
             raise Unavailable("Slurm did not come up: " + " | ".join(log)) from None
 
     def down(self) -> None:
-        """End jobs and daemons, and every process that came of them; take the link in /etc/slurm away."""
+        """End jobs and daemons, and every process that came of them."""
         if self.pid("slurmctld") is not None:
             self.run("scancel", "--user", _user(), check=False)
             self.run("scancel", "--full", "--signal=KILL", "--user", _user(), check=False)
@@ -88,8 +89,6 @@ class Cluster:
             time.sleep(0.1)
         for pid in {*doomed, *self.processes()}:
             _signal(pid, signal.SIGKILL)
-        if SYSTEM_CONFIG.is_symlink() and SYSTEM_CONFIG.readlink() == self.folder / "slurm.conf":
-            SYSTEM_CONFIG.unlink()
 
     def run(self, *command: str, check: bool = True) -> str:
         """The output of a Slurm command."""
@@ -120,10 +119,12 @@ class Cluster:
         if self.pid(f"slurmd.node{number}") is None:
             self._daemon("slurmd", "-f", str(self.folder / "slurm.conf"), "-N", f"node{number}", node=str(number))
 
-    def kill_controller(self) -> None:
-        """SIGKILL to slurmctld."""
-        pid = self.pid("slurmctld")
+    def kill_controller(self, job: str) -> None:
+        """SIGKILL to slurmctld, once it has saved which jobs run: a change of `job` makes it save."""
+        pid, saved, changed = self.pid("slurmctld"), self.folder / "state" / "job_state", time.time()
         assert pid is not None
+        self.run("scontrol", "update", f"jobid={job}", "comment=saved")
+        wait_for(lambda: saved.is_file() and saved.stat().st_mtime > changed, 300, "slurmctld to save its state")
         _signal(pid, signal.SIGKILL)
         wait_for(lambda: not _alive(pid), 30, "slurmctld to end")
 
@@ -176,19 +177,24 @@ class Cluster:
 
     def _configure(self) -> None:
         """Write slurm.conf and gres.conf, with ports that are free now."""
-        host, ports = socket.gethostname().split(".")[0], _free_ports(self.nodes + 1)
+        host, ports = socket.gethostname().split(".")[0], _free_ports(self.nodes + 2)
         nodes, gpus = [], []
         for number in range(1, self.nodes + 1):
             (self.folder / "spool" / f"node{number}").mkdir(exist_ok=True)
             device = self.folder / f"gpu{number}"
             if not device.exists():
-                os.mknod(device, 0o020666, os.makedev(1, 3))  # a second /dev/null stands for the GPU
+                _make_null_device(device)
             nodes.append(
-                f"NodeName=node{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[number]} CPUs={CPUS} "
+                f"NodeName=node{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[number]} CPUs={self.cpus} "
                 f"RealMemory={MEMORY_MB} Gres=gpu:1 State=UNKNOWN"
             )
             gpus.append(f"NodeName=node{number} Name=gpu File={device}")
-        text = SLURM_CONF.format(folder=self.folder, host=host, port=ports[0], nodes="\n".join(nodes), n=self.nodes)
+        if self.accounting:
+            accounting.configure(self.folder, ports[-1])
+        text = SLURM_CONF.format(
+            folder=self.folder, host=host, port=ports[0], nodes="\n".join(nodes), n=self.nodes,
+            accounting=accounting.slurm_conf_lines(self.folder, ports[-1] if self.accounting else None),
+        )  # fmt: skip
         (self.folder / "gres.conf").write_text("\n".join(gpus) + "\n")
         (self.folder / "slurm.conf").write_text(text)
 
@@ -226,7 +232,7 @@ ReturnToService=2
 MpiDefault=none
 DefMemPerCPU=500
 GresTypes=gpu
-AccountingStorageType=accounting_storage/none
+{accounting}
 {nodes}
 PartitionName=cpu Nodes=node[1-{n}] Default=YES MaxTime=INFINITE State=UP PriorityTier=1
 PartitionName=gpu Nodes=node[1-{n}] MaxTime=INFINITE State=UP PriorityTier=1
@@ -244,32 +250,32 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(f"waited {seconds:.0f} s for {what}")
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
-def _install() -> None:
+def _install(with_accounting: bool) -> None:
     if os.geteuid() != 0:
         raise Unavailable("a trial cluster needs root: several slurmd on one machine start jobs as any user.")
-    if all(map(shutil.which, PROGRAMS)):
+    programs = (*PROGRAMS, *accounting.PROGRAMS) if with_accounting else PROGRAMS
+    if all(map(shutil.which, programs)):
         return
     if shutil.which("apt-get") is None:
-        raise Unavailable(f"Slurm is not installed ({', '.join(PROGRAMS)}), and there is no apt-get to install it.")
+        raise Unavailable(f"Slurm is not installed ({', '.join(programs)}), and there is no apt-get to install it.")
+    packages = (*PACKAGES, *accounting.PACKAGES) if with_accounting else PACKAGES
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "--yes", "--no-install-recommends", *PACKAGES]):
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
         done = subprocess.run(["apt-get", "-qq", *command], env=environment, capture_output=True, text=True)
-        if done.returncode and command[0] == "install":
-            raise Unavailable(f"apt-get install {' '.join(PACKAGES)}: {done.stderr.strip().splitlines()[-1:]}")
+    if not all(map(shutil.which, programs)):
+        said = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        raise Unavailable(f"apt-get could not install {' '.join(packages)}: {said}")
 
 
-def _check_system_config(folder: Path) -> None:
-    """Refuse where this machine belongs to a cluster, or another trial cluster is up."""
-    if not SYSTEM_CONFIG.is_symlink():
-        if SYSTEM_CONFIG.exists():
-            raise Unavailable(f"{SYSTEM_CONFIG} exists: this machine belongs to a cluster, which is left alone.")
-        return
-    other = SYSTEM_CONFIG.readlink().parent
-    if other != folder and Cluster(other).pid("slurmctld") is not None:
-        raise Unavailable(f"another trial cluster is up in {other}; stop it first.")
+def _make_null_device(path: Path) -> None:
+    """A second /dev/null, which stands for a GPU."""
+    try:
+        os.mknod(path, 0o020666, os.makedev(1, 3))
+    except PermissionError:
+        raise Unavailable("this machine lets nobody make a device, which pretends to be a GPU.") from None
 
 
 def _free_ports(count: int) -> list[int]:
@@ -341,8 +347,9 @@ def main() -> None:
     parser.add_argument("action", choices=["up", "down"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--accounting", action="store_true", help="with slurmdbd, so that sacct answers")
     arguments = parser.parse_args()
-    cluster = Cluster(arguments.folder.resolve(), arguments.nodes)
+    cluster = Cluster(arguments.folder.resolve(), arguments.nodes, accounting=arguments.accounting)
     try:
         cluster.up() if arguments.action == "up" else cluster.down()
     except Unavailable as reason:

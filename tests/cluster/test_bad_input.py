@@ -37,6 +37,18 @@ def test_a_partition_that_does_not_exist_is_named_before_anything_is_submitted(c
     assert "sbatch" not in checkout.log
 
 
+def test_without_accounting_sacct_is_refused_before_anything_is_submitted(checkout: Checkout) -> None:
+    edit_profile(checkout, "slurm-status-command: squeue", "slurm-status-command: sacct")
+    process = checkout.submit("--", "analysis/laptop/decay/verdicts.json")
+    wait_for(lambda: process.poll() is not None, PATIENCE, "Snakemake to refuse")
+    assert process.returncode == 1
+    assert (
+        "the cluster keeps no accounts, which sacct asks for: set `slurm-status-command: squeue` in slurm/config.yaml."
+        in checkout.log
+    )
+    assert "sbatch" not in checkout.log
+
+
 def test_a_gpu_job_goes_to_the_gpu_partition_with_its_gpu_after_what_the_profile_puts_before_it(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -73,10 +85,20 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", os.fspath(folder)], check=True)
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_no_half_run(project: Project, full_disk: Path) -> None:
-    done = project.replicate("run", "decay", "--scale", "laptop", "--out", os.fspath(full_disk))
+@pytest.mark.parametrize("when", ["at the start", "at a checkpoint"])
+def test_a_full_disk_is_one_sentence_and_no_half_run_is_left(project: Project, full_disk: Path, when: str) -> None:
+    if when == "at a checkpoint":
+        project.edit("descent.py", '"weights": torch', '"ballast": torch.zeros(20000), "weights": torch')
+    done = project.replicate(
+        "run", "decay", "--scale", "laptop", "--out", os.fspath(full_disk), REPLICATIONS_CHECKPOINT_SECONDS="0"
+    )
     assert done.returncode == 1
-    assert "No space left on device" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr.splitlines()[-1]
+    assert done.stderr == (
+        f"replicate: {full_disk}: the disk is full; make room, or name another folder with --out. What is complete is "
+        "kept, and the same command continues.\n"
+    )
     for folder in full_disk.glob("laptop/decay/*/*"):
         assert (folder / "outcome.json").is_file()
+    if when == "at a checkpoint":
+        subprocess.run(["mount", "-o", "remount,size=16m", os.fspath(full_disk)], check=True)
+        assert project.replicate("run", "decay", "--scale", "laptop", "--out", os.fspath(full_disk)).returncode == 0

@@ -19,7 +19,7 @@ from tests.conftest import Project
 # Of the 8 processors of a node two jobs leave room for the short one, not for a third.
 RESOURCES = "{minutes: 0.1, cpus: 3, mem_mb: 300, runtime: 60, per_job: {learning_rate: 1, seed: 5}}"
 TIMED = "{minutes: 0.1, mem_mb: 100, runtime: 4, per_job: {learning_rate: 1, seed: 5}}"
-TARGETS = ("analysis/laptop/decay/verdicts.json", "analysis/laptop/timed/verdicts.json")
+VERDICTS = "analysis/laptop/decay/verdicts.json"
 
 
 @dataclass
@@ -30,12 +30,14 @@ class Storm:
         hit: the process that each misfortune met.
         exit_code: of the second Snakemake, which followed the one that was killed.
         orphans: jobs that were in the queue when the first Snakemake was killed.
+        status: what `replicate status` said while all jobs waited in their middle.
     """
 
     checkout: Checkout
     hit: dict[str, Held] = field(default_factory=dict)
     exit_code: int | None = None
     orphans: int = 0
+    status: str = ""
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,8 @@ def _add_a_job_with_a_short_limit(checkout: Checkout) -> None:
 
 def _rage(storm: Storm, cluster: Cluster) -> None:
     checkout = storm.checkout
-    first = checkout.submit("--", *TARGETS)
+    targets = (VERDICTS, checkout.marker("descent", paper="timed"))
+    first = checkout.submit("--", *targets)
 
     def held(paper: str = "decay") -> list[Held]:
         assert first.poll() is None, "the workflow ended too early"
@@ -86,8 +89,9 @@ def _rage(storm: Storm, cluster: Cluster) -> None:
     wait_for(lambda: len(held("timed")) == 1, PATIENCE, "the short job to wait in its middle")
     storm.hit["time"] = held("timed")[0]
 
-    _restart_controller(cluster)
+    storm.status = checkout.project.replicate("status", "--scale", "laptop").stdout
     storm.hit["controller"] = held()[0]
+    _restart_controller(cluster, storm.hit["controller"].job)
 
     one, other = (held_on for held_on in held() if held_on.node == "node1")
     storm.hit["killed"], storm.hit["cancelled"] = one, other
@@ -115,7 +119,7 @@ def _rage(storm: Storm, cluster: Cluster) -> None:
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     storm.orphans = len(cluster.run("squeue", "-h", "-r", "-o", "%i").split())
-    second = checkout.submit("--", *TARGETS)
+    second = checkout.submit("--", *targets)
     wait_for(
         lambda: len(cluster.run("squeue", "-h", "-r", "-o", "%i").split()) > storm.orphans or second.poll() is not None,
         PATIENCE,
@@ -126,8 +130,8 @@ def _rage(storm: Storm, cluster: Cluster) -> None:
     storm.exit_code = second.returncode
 
 
-def _restart_controller(cluster: Cluster) -> None:
-    cluster.kill_controller()
+def _restart_controller(cluster: Cluster, job: str) -> None:
+    cluster.kill_controller(job)
     cluster.start_controller()
     wait_for(lambda: "node" in cluster.run("sinfo", "-h", "-N", check=False), PATIENCE, "slurmctld to answer")
 
@@ -148,7 +152,7 @@ def test_records_and_verdicts_are_those_of_an_undisturbed_run(storm: Storm, refe
     mine = {path: content for path, content in records.items() if path.startswith("decay")}
     assert mine == reference.records()
     assert len(mine) > 40
-    assert storm.checkout.verdicts() == (reference.root / "analysis/laptop/decay/verdicts.json").read_text()
+    assert storm.checkout.verdicts() == (reference.root / VERDICTS).read_text()
 
 
 def test_no_run_is_computed_twice(storm: Storm) -> None:
@@ -182,6 +186,18 @@ def test_a_job_whose_time_ends_is_unfinished_in_time_and_continued(storm: Storm)
     assert "TIMEOUT" not in storm.checkout.log
     assert f"SLURM-job '{storm.hit['time'].job}' failed, SLURM status is: 'FAILED'" in storm.checkout.log
     assert storm.checkout.segments(storm.hit["time"].run) >= 2
+
+
+def test_the_status_of_jobs_in_flight_tells_how_far_they_are(storm: Storm) -> None:
+    assert "0 of 50 runs done, 0 failed; 5 jobs running." in storm.status
+    for misfortune in ("killed", "cancelled", "node", "time"):
+        assert f"running: {storm.hit[misfortune].run}: " in storm.status
+
+
+def test_the_log_of_a_job_keeps_all_its_attempts(storm: Storm) -> None:
+    logs = [path.read_text() for path in (storm.checkout.root / "logs/run/laptop").rglob("*.attempts.log")]
+    assert len(logs) == 6
+    assert sum("Attempt 1 of 3 on" in log and "Attempt 2 of 3 on" in log for log in logs) >= 3
 
 
 def test_no_job_holds_what_an_interrupted_one_left(storm: Storm) -> None:

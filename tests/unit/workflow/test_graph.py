@@ -2,6 +2,8 @@
 
 import base64
 import json
+import shlex
+import sys
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from common.errors import UserError
-from common.workflow.arrays import element_command
 from common.workflow.graph import GATHERED, Graph
-from common.workflow.partitions import check_partitions
+from common.workflow.jobstep import job_command
+from common.workflow.slurm import check_cluster
 from tests.conftest import Project
 
 
@@ -60,29 +62,61 @@ def test_jobs_of_one_rule_ask_for_equal_resources(wide: Graph) -> None:
         assert len({wide.job_resources(_wildcards(marker)).model_dump_json() for marker in mine}) == 1
 
 
-def test_an_array_element_finds_its_own_command_and_the_first_keeps_its_own() -> None:
-    commands = {"2": "echo two", "3": "echo three"}
+STEP = ["--executor", "slurm-jobstep", "--jobs", "1"]
+
+
+def test_a_slurm_job_is_executed_by_the_snakemake_that_its_script_starts() -> None:
+    arguments = ["/bin/snakemake", "--target-jobs", "one:x=1,y=a b", *STEP, "--mode", "remote"]
+    command = job_command(arguments, {"SLURM_JOB_ID": "7"})
+    assert command is not None
+    assert shlex.split(command) == [sys.executable, "-m", "snakemake", *arguments[1:3], "--mode", "remote"]
+    assert job_command(arguments, {}) is None
+    assert job_command(["/bin/snakemake", "--mode", "remote"], {"SLURM_JOB_ID": "7"}) is None
+
+
+def test_every_element_of_an_array_executes_its_own_job() -> None:
+    commands = {"2": "python -m snakemake two --executor slurm-jobstep --jobs 1 --mode remote", "3": "echo three"}
     packed = {element: zlib.compress(command.encode()).hex() for element, command in commands.items()}
     payload = base64.b64encode(json.dumps(packed).encode()).decode()
-    for arguments in (["--slurm-jobstep-array-execs", payload, "x"], [f"--slurm-jobstep-array-execs={payload}"]):
-        assert element_command(arguments, {"SLURM_ARRAY_TASK_ID": "3"}) == "echo three"
-        assert element_command(arguments, {"SLURM_ARRAY_TASK_ID": "1"}) is None
-        assert element_command(arguments, {}) is None
-    assert element_command(["snakemake"], {"SLURM_ARRAY_TASK_ID": "3"}) is None
+    for carried in (["--slurm-jobstep-array-execs", payload], [f"--slurm-jobstep-array-execs={payload}"]):
+        arguments = ["/bin/snakemake", "--target-jobs", "one", *STEP, *carried]
+        found = [job_command(arguments, {"SLURM_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": str(n)}) for n in (1, 2, 3)]
+        assert found == [
+            shlex.join([sys.executable, "-m", "snakemake", "--target-jobs", "one"]),
+            "python -m snakemake two --mode remote",
+            "echo three",
+        ]
+
+
+def cluster_that_says(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
+    """Put scripts in place of Slurm's programs."""
+    for name, script in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
 def test_a_partition_that_the_cluster_lacks_is_named_with_those_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sinfo = tmp_path / "sinfo"
-    sinfo.write_text("#!/bin/sh\necho main\necho gpu-long\n")
-    sinfo.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    check_partitions({"main", "gpu-long"})
+    cluster_that_says(tmp_path, monkeypatch, sinfo="echo main\necho gpu-long")
+    check_cluster({"main", "gpu-long"})
     with pytest.raises(UserError, match=r"no partition 'gpulong' \(slurm/config.yaml\); did you mean 'gpu-long'\?"):
-        check_partitions({"main", "gpulong"})
-    sinfo.write_text("#!/bin/sh\nexit 1\n")
-    check_partitions({"anything"})
+        check_cluster({"main", "gpulong"})
+    cluster_that_says(tmp_path, monkeypatch, sinfo="exit 1")
+    check_cluster({"anything"})
+
+
+def test_sacct_and_accounts_need_a_cluster_that_keeps_accounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = "echo 'AccountingStorageType   = accounting_storage/{}'"
+    cluster_that_says(tmp_path, monkeypatch, sinfo="echo main", scontrol=kept.format("none"))
+    check_cluster({"main"}, status_command="squeue")
+    with pytest.raises(UserError, match="which sacct asks for: set `slurm-status-command: squeue`"):
+        check_cluster({"main"}, status_command="sacct")
+    with pytest.raises(UserError, match="keeps no accounts: take `slurm_account` out"):
+        check_cluster({"main"}, account="me")
+    cluster_that_says(tmp_path, monkeypatch, scontrol=kept.format("slurmdbd"))
+    check_cluster({"main"}, status_command="sacct", account="me")
 
 
 def _wildcards(marker: str) -> SimpleNamespace:
