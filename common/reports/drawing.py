@@ -34,7 +34,7 @@ WIDTH, HEIGHT, MARGIN = 220.0, 44.0, 8.0
 
 
 def inline_svg(content: str, prefix: str, title: str) -> Markup:
-    """An SVG file as an element of a page: its ids under `prefix`, its colours the page's, named `title`.
+    """An SVG file as an element of a page: its ids numbered under `prefix`, its colours the page's, named `title`.
 
     Raises:
         ValueError: `content` has no <svg> element with a viewBox.
@@ -46,13 +46,15 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
         raise ValueError(f"{title}: not an SVG with a viewBox.")
     width, height = (float(part) for part in box.group(1).split()[2:])
     body = body[opening.end() :].rstrip()
-    body = _ID.sub(lambda match: f'id="{prefix}-{match.group(1)}"', body)
-    body = _REFERENCE.sub(lambda match: f"{match.group(1)}{prefix}-{match.group(2)}", body)
+    names = {name: f"{prefix}-{number}" for number, name in enumerate(dict.fromkeys(_ID.findall(body)))}
+    body = _ID.sub(lambda match: f'id="{names[match.group(1)]}"', body)
+    body = _REFERENCE.sub(lambda match: match.group(1) + names.get(match.group(2), match.group(2)), body)
+    body = body.replace(" xlink:href=", " href=")
     body = _STYLE.sub(lambda match: _page_colours(match.group()), body)
     font = re.search(r' font-family="[^"<>]*"', opening.group())
     marks = (font.group() if font else "") + (" data-wide" if width > 480 else "")
     head = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{}" '
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{}" '
         'role="img" aria-label="{}"{} style="aspect-ratio:{:.0f}/{:.0f};max-width:{:.0f}px;min-width:{:.0f}px">'
     ).format(box.group(1), title, Markup(marks), width, height, 1.6 * width, 0.78 * width)
     return head + Markup(body)
@@ -111,10 +113,9 @@ def interval_drawing(verdict: Verdict) -> Markup:
         f"accepted: {accepted_text(verdict.accept)}"
     )
     parts = [
-        Markup(
-            '<svg xmlns="http://www.w3.org/2000/svg" class="interval {}" viewBox="0 0 {:g} {:g}" role="img" '
-            'aria-label="{}"><title>{}</title>'
-        ).format(slug(verdict.verdict), WIDTH, HEIGHT, label, label),
+        Markup('<svg class="interval {}" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">').format(
+            slug(verdict.verdict), WIDTH, HEIGHT, label
+        ),
         Markup('<rect class="region" x="{:.1f}" y="4" width="{:.1f}" height="22"/>').format(
             place(region[0]), place(region[1]) - place(region[0])
         ),

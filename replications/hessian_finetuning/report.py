@@ -3,9 +3,9 @@
 # ---
 # %% [markdown]
 # A pretrained network, fine-tuned on a few hundred examples, fits them and still does well on others. The talk asks
-# what the Hessian of the loss says about how well. Its argument has three steps: noise of variance $$\sigma^2$$ in the
-# weights raises the loss by $$\tfrac12 \sigma^2 \operatorname{Tr} H$$; the trace is about the same on training and on
-# fresh data; and so PAC-Bayes gives a bound with the trace and the distance $$r$$ from the pretrained weights,
+# what the Hessian of the loss says about how well. Its argument has three steps: noise of variance $\sigma^2$ in the
+# weights raises the loss by $\tfrac12 \sigma^2 \operatorname{Tr} H$; the trace is about the same on training and on
+# fresh data; and so PAC-Bayes gives a bound with the trace and the distance $r$ from the pretrained weights,
 #
 # $$ L(W) \le (1+\epsilon)\Bigl(\hat L(W) + \sqrt{C \alpha r^2 / n}\Bigr) + O(n^{-3/4}). $$
 
@@ -29,7 +29,7 @@ paper.summary("frozen-image-features-tell-classes", "frozen-text-features-tell-c
 # %% [markdown]
 # ## Fig. 1: noise in the weights
 # Both sides of Claim 1 over the standard deviation of the noise, on training examples: the rise of the loss (dots) and
-# $$\tfrac12 \sigma^2 \operatorname{Tr} H$$ (lines). Smooth and ReLU networks are kept apart. Where the noise is small
+# $\tfrac12 \sigma^2 \operatorname{Tr} H$ (lines). Smooth and ReLU networks are kept apart. Where the noise is small
 # the two agree for every smooth network. How far that reaches depends on the network: for the perceptron the σ
 # that we took for the talk's lies beyond.
 

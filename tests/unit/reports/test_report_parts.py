@@ -125,7 +125,7 @@ def places(drawing: str) -> dict[str, list[float]]:
     root = ElementTree.fromstring(drawing)
     found: dict[str, list[float]] = {}
     for element in root.iter():
-        name = element.get("class") or element.tag.split("}")[1]
+        name = element.get("class") or element.tag.split("}")[-1]
         values = [float(element.attrib[key]) for key in ("x", "x1", "x2", "cx") if key in element.attrib]
         if "width" in element.attrib:
             values.append(values[0] + float(element.attrib["width"]))
@@ -187,9 +187,9 @@ def test_an_inlined_svg_keeps_its_references_and_shares_no_id_with_others() -> N
     root = ElementTree.fromstring(html)
     assert root.get("aria-label") == 'a "title"'
     assert root.get("font-family") == "Verdana, sans-serif"
-    assert re.findall(r'id="([^"]+)"', html) == ["toy-fig1-a", "toy-fig1-p1"]
-    assert 'xlink:href="#toy-fig1-a"' in html
-    assert "url(#toy-fig1-p1)" in html
+    assert re.findall(r'id="([^"]+)"', html) == ["toy-fig1-0", "toy-fig1-1"]
+    assert '<use href="#toy-fig1-0"' in html
+    assert "url(#toy-fig1-1)" in html
     assert "var(--figure-ink)" in html
     assert "metadata" not in html
     assert "<style" not in html
