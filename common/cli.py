@@ -264,15 +264,22 @@ def track(papers: Papers = None, scale: Scale = "") -> None:
 def publish(
     target: Annotated[str, typer.Argument(help="PAPER or PAPER/EXPERIMENT.")],
     scale: Scale = "",
+    verdicts: Annotated[
+        bool, typer.Option(help="Only judge a paper's published metrics by the present rules; needs no runs.")
+    ] = False,
 ) -> None:
     """Put verdicts, metrics, figures and provenance into git for every visitor to read."""
     from common.workflow.discovery import select
+    from common.workflow.publishing import judge_again
     from common.workflow.publishing import publish as publish_experiments
 
     folders = _folders()
     replication, experiment = select(folders.root, target)
-    experiments = [experiment] if experiment else list(replication.experiments)
-    print("Published:", publish_experiments(replication, experiments, _scale(scale), folders))
+    if verdicts:
+        print("Changed:", *judge_again(replication, _scale(scale), folders.root) or ["nothing"])
+    else:
+        experiments = [experiment] if experiment else list(replication.experiments)
+        print("Published:", publish_experiments(replication, experiments, _scale(scale), folders))
     print("Then: `replicate sync` for the README's scoreboard, and commit both.")
 
 

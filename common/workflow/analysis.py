@@ -58,7 +58,7 @@ def analyse(replication: Replication, scale: str, folders: Folders) -> Analysis:
     write_json(place / "metrics.json", {name: table.to_dict(orient="records") for name, table in tables.items()})
     verdicts = [verdict.to_json() for verdict in _verdicts(replication, scale, tables)]
     write_json(place / "state.json", {"digest": analysis_digest(replication)})
-    write_json(folders.root / "reports" / "metrics" / scale / f"{replication.name}.json", _metric_file(verdicts))
+    write_json(folders.root / "reports" / "metrics" / scale / f"{replication.name}.json", metric_file(verdicts))
     write_json(place / "verdicts.json", verdicts)
     return Analysis(problems)
 
@@ -203,7 +203,7 @@ def _run_entry(state: RunState, results: Results, foretold: Estimate) -> dict[st
     return entry
 
 
-def _metric_file(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def metric_file(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The DVC metric of a paper: each claim's estimate, interval and verdict."""
     return {
         verdict["id"]: {

@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
+from common.claims import judge, load_claims
 from common.errors import UserError
 from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.replication import Replication
 from common.files import read_json, write_json
+from common.workflow.analysis import metric_file
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 _UNDECIDED = ("not decidable at this scale", "not run")
@@ -38,10 +41,10 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     if not state.is_file() or read_json(state)["digest"] != analysis_digest(replication):
         raise UserError(f"publish {where}: its analysis is not current; run `make reports SCALE={scale}` first.")
     judged = [v for v in read_json(analysis / "verdicts.json") if v["experiment"] in experiments]
-    if all(verdict["verdict"] in _UNDECIDED for verdict in judged):
+    place = root / "reports" / "published" / scale / replication.name
+    if all(verdict["verdict"] in _UNDECIDED for verdict in judged) and not place.is_dir():
         raise UserError(f"publish {where}: no claim is decided at this scale; there is no evidence to publish.")
     states = run_states(replication, scale, folders.store)
-    place = root / "reports" / "published" / scale / replication.name
     made = {}
     for experiment in experiments:
         mine = [s for s in states if s.run.experiment == experiment]
@@ -51,6 +54,48 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         made[experiment] = _summary(facts, commits)
     _write(analysis, place, made, scale)
     return place
+
+
+def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
+    """Judge the published metrics of a paper by the rules that stand in claims.yaml now; needs no runs.
+
+    For rules that changed after their runs: metrics, figures and provenance stay as they are.
+
+    Returns:
+        The claims whose published entry changed.
+
+    Raises:
+        UserError: nothing is published, a rule changed without saying so, or one asks for a metric that was not
+            published (then its experiment has to be run and published again).
+    """
+    place = root / "reports" / "published" / scale / replication.name
+    if not (place / "provenance.json").is_file():
+        raise UserError(
+            f"publish {replication.name} at scale {scale}: nothing is published that could be judged again."
+        )
+    made = read_json(place / "provenance.json")["experiments"]
+    for experiment, facts in made.items():
+        _check_rules(replication, experiment, facts["commit"].split(", "))
+    verdicts = [
+        {**verdict, "commit": made[verdict["experiment"]]["commit"]}
+        for verdict in judged_anew(replication, scale, place)
+    ]
+    before = {verdict["id"]: verdict for verdict in read_json(place / "verdicts.json")}
+    write_json(place / "verdicts.json", verdicts)
+    path = root / "reports" / "metrics" / scale / f"{replication.name}.json"
+    write_json(path, {**(read_json(path) if path.is_file() else {}), **metric_file(verdicts)})
+    changed = [verdict["id"] for verdict in verdicts if verdict != before.get(verdict["id"])]
+    return changed + [name for name in before if name not in {verdict["id"] for verdict in verdicts}]
+
+
+def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[str, Any]]:
+    """What the present rules say of the metrics in `place`, in the order of claims.yaml."""
+    tables = {name: pd.DataFrame(rows) for name, rows in read_json(place / "metrics.json").items()}
+    return [
+        judge(claim, tables[claim.experiment], paper=replication.name, scale=scale).to_json()
+        for claim in load_claims(replication.folder / "claims.yaml")
+        if claim.experiment in tables
+    ]
 
 
 def _traced(state: RunState, folders: Folders) -> dict[str, Any]:

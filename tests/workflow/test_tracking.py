@@ -204,6 +204,22 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     amended = copy.replicate("publish", "decay")
     assert amended.returncode == 0, amended.stderr
 
+    rule = next(
+        v["rule"]
+        for v in json.loads((place / "verdicts.json").read_text())
+        if v["id"] == "fig1-larger-steps-descend-faster"
+    )
+    assert rule.endswith("below 9")
+    copy.edit("claims.yaml", "accept: {below: 9}", "accept: {below: -1e9}")
+    again = copy.replicate("publish", "decay", "--verdicts")
+    assert again.returncode == 0, again.stderr
+    assert "Changed: fig1-larger-steps-descend-faster\n" in again.stdout
+    verdicts = json.loads((place / "verdicts.json").read_text())
+    assert {verdict["commit"] for verdict in verdicts} == {start}
+    assert [v["verdict"] for v in verdicts if v["id"] == "fig1-larger-steps-descend-faster"] == ["contradicted"]
+    copy.edit("claims.yaml", "accept: {below: -1e9}", "accept: {below: 9}")
+    assert copy.replicate("publish", "decay", "--verdicts").returncode == 0
+
     copy.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
     assert copy.replicate("reports").returncode == 0
     git(copy, "commit", "--quiet", "--all", "--message", "other code, computed before it was committed")
