@@ -31,6 +31,8 @@ CPUS, MEMORY_MB = 8, 4000
 START_SECONDS = 120.0
 MARK = "REPLICATIONS_SLURM_FOLDER"
 """In the environment of every daemon and job, so that what a cluster leaves behind is known by it."""
+DAEMON_FOLDERS = ("/usr/sbin", "/sbin")
+"""Where Debian keeps daemons; the PATH of a user may lack them."""
 NODE_MARK = "REPLICATIONS_SLURM_NODE"
 
 
@@ -256,6 +258,8 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
 def _install(with_accounting: bool) -> None:
     if os.geteuid() != 0:
         raise Unavailable("a trial cluster needs root: several slurmd on one machine start jobs as any user.")
+    known = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join([*known, *(folder for folder in DAEMON_FOLDERS if folder not in known)])
     programs = (*PROGRAMS, *accounting.PROGRAMS) if with_accounting else PROGRAMS
     if all(map(shutil.which, programs)):
         return
