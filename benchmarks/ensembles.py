@@ -1,8 +1,8 @@
 """Ensembles beside a loop of ordinary modules: `python -m benchmarks.ensembles [--threads N] [--device cuda]`.
 
 32 networks 784-100-100-10 take one step of plain SGD with the squared loss, each on its own batch. The ratio is that of
-neighbouring calls (loop, ensemble, loop, …), its median over the repetitions, so that a busy machine slows both alike.
-Prints a table and writes benchmarks/results/ensembles.json.
+neighbouring calls (loop, ensemble, loop, …), its median over the repetitions, so that a busy machine slows both alike;
+with one thread the processor's time is taken. Prints a table and writes benchmarks/results/ensembles.json.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from benchmarks.timing import clock
 from common.files import read_json, write_json
 from common.training import FullyConnectedEnsemble
 
@@ -66,12 +67,13 @@ def seconds(function: Callable[[], None], device: str, calls: int) -> float:
     """Of one call, the mean of `calls`."""
     if device == "cuda":
         torch.cuda.synchronize()
-    start = time.perf_counter()
+    now = clock() if device == "cpu" else time.perf_counter
+    start = now()
     for _ in range(calls):
         function()
     if device == "cuda":
         torch.cuda.synchronize()
-    return (time.perf_counter() - start) / calls
+    return (now() - start) / calls
 
 
 def measured(batch_size: int, device: str, repetitions: int) -> Row:

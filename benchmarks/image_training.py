@@ -25,6 +25,7 @@ from benchmarks.timing import clock
 from common.datasets.torchvision_home import make_importable
 from common.files import read_json, write_json
 from common.models.all_convolutional import AllConvolutional
+from common.models.preactivation_resnet import PreactivationResNet
 from common.models.residual_cifar import ResidualCifar
 from common.models.wide_resnet import WideResNet
 from common.training.images import PADDING, ImageBatches
@@ -32,17 +33,29 @@ from common.training.residual import Recipe, ResidualTraining
 
 RESULTS = Path(__file__).parent / "results" / "image_training.json"
 BATCH, CLASSES = 128, 10
-NETWORKS: dict[str, Callable[[], nn.Module]] = {
-    "resnet8, width 4": lambda: ResidualCifar(8, width=4, classes=CLASSES),
-    "wrn-10-1, width 4": lambda: WideResNet(10, 1, classes=CLASSES, base=4),
-    "all-cnn, width 8": lambda: AllConvolutional(width=8, classes=CLASSES),
-    "resnet20": lambda: ResidualCifar(20, classes=CLASSES),
-    "wrn-58-3": lambda: WideResNet(58, 3, classes=CLASSES),
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A network and the side of the images (pixels) that it is trained on."""
+
+    network: Callable[[], nn.Module]
+    side: int = 32
+
+
+WORKLOADS: dict[str, Workload] = {
+    "preresnet-11, width 4, 16 px": Workload(lambda: PreactivationResNet(11, width=4, classes=CLASSES), 16),
+    "wrn-10-1, width 4, 16 px": Workload(lambda: WideResNet(10, 1, classes=CLASSES, base=4), 16),
+    "all-cnn, width 8, 16 px": Workload(lambda: AllConvolutional(width=8, classes=CLASSES), 16),
+    "resnet8, width 4": Workload(lambda: ResidualCifar(8, width=4, classes=CLASSES)),
+    "wrn-10-1, width 4": Workload(lambda: WideResNet(10, 1, classes=CLASSES, base=4)),
+    "all-cnn, width 8": Workload(lambda: AllConvolutional(width=8, classes=CLASSES)),
+    "resnet20": Workload(lambda: ResidualCifar(20, classes=CLASSES)),
+    "wrn-58-3": Workload(lambda: WideResNet(58, 3, classes=CLASSES)),
 }
-TARGETS = {
-    "cpu": {"resnet8, width 4": 2.0, "wrn-10-1, width 4": 2.0, "all-cnn, width 8": 2.0},
-    "cuda": dict.fromkeys(NETWORKS, 3.0),
-}
+"""The first three are those that the replications train at laptop scale."""
+SMALL = [name for name in WORKLOADS if "width" in name]
+TARGETS = {"cpu": dict.fromkeys(SMALL, 2.0), "cuda": dict.fromkeys(WORKLOADS, 3.0)}
 NOT_ON_A_CPU = "wrn-58-3"
 MATRIX = {"cpu": (2048, torch.float32), "cuda": (8192, torch.bfloat16)}
 """Side and type of the square matrices whose product gives the peak rate."""
@@ -84,7 +97,7 @@ def _plain_epoch(model: nn.Module, images: torch.Tensor, targets: torch.Tensor, 
     from torchvision import transforms
 
     transform = transforms.Compose([
-        transforms.RandomCrop(32, PADDING), transforms.RandomHorizontalFlip(), transforms.ToTensor(),
+        transforms.RandomCrop(images.shape[-1], PADDING), transforms.RandomHorizontalFlip(), transforms.ToTensor(),
         transforms.Normalize((0.5,) * 3, (0.25,) * 3),
     ])  # fmt: skip
     workers = 0 if device == "cpu" else 8
@@ -127,7 +140,8 @@ def peak_rate(device: str, repetitions: int = 10) -> float:
 def operations(name: str) -> int:
     """Floating-point operations of the products and convolutions of one step on 128 images."""
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        logits = NETWORKS[name]()(torch.empty(BATCH, 3, 32, 32))
+        side = WORKLOADS[name].side
+        logits = WORKLOADS[name].network()(torch.empty(BATCH, 3, side, side))
         torch.autograd.backward(functional.cross_entropy(logits, torch.empty(BATCH, dtype=torch.int64)))
     return int(counter.get_total_flops())
 
@@ -135,12 +149,13 @@ def operations(name: str) -> int:
 def measured(name: str, device: str, images: int, repetitions: int, peak: float) -> Row:
     """Both loops on one network, against `peak` floating-point operations a second."""
     source = torch.Generator().manual_seed(0)
-    pictures = torch.randint(0, 256, (images, 3, 32, 32), generator=source, dtype=torch.uint8)
+    work = WORKLOADS[name]
+    pictures = torch.randint(0, 256, (images, 3, work.side, work.side), generator=source, dtype=torch.uint8)
     targets = torch.randint(0, CLASSES, (images,), generator=source)
-    plain = _plain_epoch(NETWORKS[name]().to(device), pictures, targets, device)
+    plain = _plain_epoch(work.network().to(device), pictures, targets, device)
     batches = ImageBatches(pictures.to(device), targets.to(device))
     recipe = Recipe(epochs=10**6, batch_size=BATCH, learning_rate=0.01, weight_decay=5e-4)
-    training = ResidualTraining(NETWORKS[name]().to(device), batches, recipe, source)
+    training = ResidualTraining(work.network().to(device), batches, recipe, source)
     loops = (plain, training.one_epoch)
     times: list[list[float]] = [[], []]
     for number in range(repetitions + 1):
@@ -160,7 +175,7 @@ def measured(name: str, device: str, images: int, repetitions: int, peak: float)
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("networks", nargs="*", help=f"some of {', '.join(NETWORKS)}")
+    parser.add_argument("networks", nargs="*", help=f"some of {', '.join(WORKLOADS)}")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=list(TARGETS), default="cpu")
     parser.add_argument("--images", type=int, default=1024)
@@ -168,7 +183,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    everything = [name for name in NETWORKS if options.device != "cpu" or name != NOT_ON_A_CPU]
+    everything = [name for name in WORKLOADS if options.device != "cpu" or name != NOT_ON_A_CPU]
     peak = peak_rate(options.device)
     rows = [
         measured(name, options.device, options.images, options.repetitions, peak)
