@@ -13,6 +13,8 @@ from common.models.bert import BERT_BASE, MINILM_L6, bert, load_bert
 from common.models.imagenet_resnet import load_resnet34, resnet34
 from common.models.mobilenet import mobilenet_v2
 
+from .mean_attention import mean_bert
+
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and standard deviation of each colour, in 0…1."""
 Files = dict[str, Path]
@@ -77,7 +79,7 @@ def _fill_bert(network: nn.Sequential, files: Files) -> nn.Sequential:
 BACKBONES = {
     "mobilenet_v2": Backbone(mobilenet_v2, _fill_mobilenet, images, 1280),
     "resnet34_imagenet": Backbone(resnet34, _fill_resnet, images, 512),
-    "minilm_l6": Backbone(lambda: bert(MINILM_L6), _fill_bert, tokens, MINILM_L6.width),
+    "minilm_l6": Backbone(lambda: mean_bert(MINILM_L6), _fill_bert, tokens, MINILM_L6.width),
     "bert_base_uncased": Backbone(lambda: bert(BERT_BASE), _fill_bert, tokens, BERT_BASE.width),
 }
 """By the name of their weights in data/registry.yaml."""

@@ -6,16 +6,18 @@ from matplotlib.figure import Figure
 
 from common.figures import log_axis, mean_band, note, subplots
 
+from .source_names import system_names, trained_parts
+
 LEAST_GAP = 1e-3
 """Nats; a smaller gap (or a negative one) counts as this."""
 FITTED = 0.05
 SERIES = {
-    "norm_product": "product of norms (Bartlett et al.)",
+    "norm_product": "product of norms\n(Bartlett et al.)",
     "catoni": "Catoni",
     "mcallester": "McAllester",
     "hessian_bound": "Theorem 1",
     "cut_test_loss": "test loss",
-    "gap": "gap, test minus training loss",
+    "gap": "test − training loss",
 }
 
 
@@ -40,17 +42,20 @@ def bound_metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def bound_figure(records: pd.DataFrame) -> Figure:
     """Bounds and gap over depth (left), and on the pretrained image network (right)."""
-    figure, (left, right) = subplots(1, 2, size=(9.6, 4.6), sharey=True, width_ratios=(2.6, 1))
+    figure, (left, right) = subplots(1, 2, size=(11.0, 4.6), sharey=True, width_ratios=(2.6, 1))
     long = records.melt(["seed", "system", "depth"], list(SERIES), "series", "value")
     long["value"] = long["value"].clip(lower=LEAST_GAP)
     digits, image = (long[long["system"] == name] for name in ("digits", "image"))
     mean_band(left, digits, "depth", "value", group="series", labels=SERIES, log=True, markers=True)
-    left.set(title="perceptrons on MNIST", xlabel="layers", ylabel="nats; the product without unit")
+    names = system_names(records, "\n")
+    left.set(title=names["digits"], xlabel="layers", ylabel="nats; the product without unit")
     left.set_xticks(sorted(digits["depth"].unique()))
     if not image.empty:
         mean_band(right, image, "depth", "value", group="series", labels=SERIES, log=True, markers=True)
-    right.set(title="MobileNetV2\non CIFAR-10", xlabel="trained layers", xticks=[2], xlim=(1, 3))
+        right.set(title=names["image"])
+    right.set(xlabel="trained part", xticks=[])
     log_axis(left, "y")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    note(figure, "losses cut off at C; the last convolution and the head are fine-tuned (D3, D7)", "deviation")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
+    figure.suptitle("Theorem 1, PAC-Bayes bounds and the product of norms", x=0.01, ha="left")
+    note(figure, "; ".join(filter(None, ["losses cut off at C (D7)", trained_parts(records)])), "deviation")
     return figure

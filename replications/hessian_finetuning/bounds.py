@@ -44,7 +44,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     for member, performance in trained_members(runs, context, tuning):
         run, (start, train, test) = runs[member], tuning.of_member(member)
         seed = context.stream_seed(run, "probes")
-        context.record(run, **bound_values(run, tuning.module(member), start, train, test, seed), **performance)
+        values = bound_values(run, tuning.module(member), start, train, test, seed)
+        context.record(run, **values, **tuning.source, **performance)
 
 
 def metrics(records: "pd.DataFrame") -> "pd.DataFrame":

@@ -6,7 +6,10 @@ from matplotlib.figure import Figure
 
 from common.figures import log_axis, mean_band, note, subplots
 
-ARMS = {"others": "weights trained on other examples (root mean square)", "own": "weights trained on the n examples"}
+from .source_names import system_names
+
+ARMS = {"others": "trained on others\n(root mean square)", "own": "trained on these n"}
+"""On what the weights were trained."""
 FITTED = 0.05
 """Training error up to which weights count as fitted to their examples."""
 
@@ -24,7 +27,7 @@ def convergence_metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def convergence_figure(records: pd.DataFrame) -> Figure:
     """|Tr H on n examples − Tr H on fresh data| over n, with a line of slope −½."""
-    figure, axes = subplots(size=(7.0, 4.4))
+    figure, axes = subplots(size=(8.6, 4.2))
     mean_band(axes, records, "examples", "difference", group="arm", labels=ARMS, log=True, markers=True)
     fixed = records[records["arm"] == "others"].groupby("examples")["difference"].mean()
     if len(fixed) > 1:
@@ -33,6 +36,8 @@ def convergence_figure(records: pd.DataFrame) -> Figure:
     log_axis(axes, "x", sorted(records["examples"].unique()))
     log_axis(axes, "y")
     axes.set(xlabel="examples $n$", ylabel="difference of Tr $H$, nats")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=1)
-    note(figure, "a two-layer ReLU perceptron on MNIST; the talk shows no figure of Claim 2 (D6)", "illustration")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
+    figure.suptitle("Claim 2 · the trace on training and on fresh examples", x=0.01, ha="left")
+    (name,) = system_names(records).values()
+    note(figure, f"two layers of ReLUs: {name}; the talk shows no figure of Claim 2 (D6)", "illustration")
     return figure

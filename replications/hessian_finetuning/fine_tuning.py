@@ -13,7 +13,7 @@ from common.experiments import Field, RunContext
 from common.training import Batches
 
 from .methods import Method, Weights
-from .systems import Examples, Name, System, SystemParameters, load_system
+from .systems import Examples, Name, System, SystemParameters, load_systems
 
 Optimiser = Literal["sgd", "adam"]
 AUTHORS = "code of the talk's authors, images"
@@ -44,6 +44,7 @@ class FineTuning:
         start: the same before fine-tuning.
         total: steps that the method takes of the budget.
         step: steps taken.
+        source: names of the data and of the pretrained weights.
 
     Args:
         systems: one a member; data of equal sizes.
@@ -59,7 +60,7 @@ class FineTuning:
         budget: int, batches: Sequence[torch.Generator], noise: Sequence[torch.Generator],
         optimiser: Optimiser = "sgd", looks: int = 10,
     ) -> None:  # fmt: skip
-        self.model, self.classes = systems[0].model, systems[0].classes
+        self.model, self.classes, self.source = systems[0].model, systems[0].classes, systems[0].source
         self.start: Weights = {
             name: torch.stack([dict(system.model.named_parameters())[name].detach() for system in systems])
             for name, parameter in self.model.named_parameters()
@@ -177,7 +178,7 @@ def tuning_of(
     """
     setting = runs[0]
     return FineTuning(
-        systems or [load_system(run.system, run, context) for run in runs], method,
+        systems or load_systems(setting.system, runs, context), method,
         learning_rate=setting.learning_rate, momentum=setting.momentum, batch_size=setting.batch_size,
         budget=lengthening * setting.epochs * (setting.train_examples // setting.batch_size),
         batches=[context.generator(run, "batches") for run in runs],
@@ -189,7 +190,7 @@ def _descent(
     name: Optimiser, parameters: list[torch.Tensor], rate: float, momentum: float, decay: float
 ) -> torch.optim.Optimizer:
     if name == "adam":
-        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, amsgrad=True)
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, amsgrad=True, fused=True)
     return torch.optim.SGD(parameters, lr=rate, momentum=momentum, weight_decay=decay)
 
 

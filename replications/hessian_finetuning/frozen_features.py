@@ -12,6 +12,7 @@ from common.experiments import DatasetName, ExperimentParameters, Field, RunCont
 from .backbones import BACKBONES, Files
 from .graph_network import packed_graphs
 from .probe import probe_accuracy
+from .source_names import as_tensor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,8 +61,11 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         context.save(
             run,
             "features",
-            {"pool": train[0], "pool_labels": train[1], "test": test[0], "test_labels": test[1]},
-        )
+            {
+                "pool": train[0], "pool_labels": train[1], "test": test[0], "test_labels": test[1],
+                "dataset": as_tensor(run.dataset), "weights": as_tensor(run.weights),
+            },
+        )  # fmt: skip
         context.save(run, "upper", upper)
         context.record(
             run,

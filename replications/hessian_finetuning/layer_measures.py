@@ -37,11 +37,14 @@ def layer_measures(model: nn.Module, start: Weights, train: Examples, test: Exam
     layers = matrix_layers(model)
     matrices = {name: layer.weight.detach() for name, layer in layers.items()}
     moves = {name: matrix - start[name] for name, matrix in matrices.items()}
-    few = slice(0, len(train[1]))
-    training, fresh = (Problem(model, nn.CrossEntropyLoss(), data) for data in (train, (test[0][few], test[1][few])))
-    forms, test_forms = layer_forms(training, moves), layer_forms(fresh, moves)
-    largest, test_largest = largest_loss(training), largest_loss(fresh)
-    n = training.count
+    n = len(train[1])
+    inputs, labels = torch.cat([train[0], test[0][:n]]), torch.cat([train[1], test[1][:n]])
+    both = Problem(model, nn.CrossEntropyLoss(), (inputs, labels))  # examples do not influence each other
+    of_both, losses = layer_forms(both, moves), _losses(both)
+    forms, test_forms = (
+        {name: values[part] for name, values in of_both.items()} for part in (slice(n), slice(n, None))
+    )
+    largest, test_largest = float(losses[:n].max()), float(losses[n:].max())
     curvature = _summed(forms, torch.amax, n)
     return {
         "measure": math.sqrt(largest) * curvature,
@@ -56,20 +59,21 @@ def layer_measures(model: nn.Module, start: Weights, train: Examples, test: Exam
 
 
 @torch.no_grad()
-def largest_loss(problem: Problem) -> float:
-    """C, the largest cross-entropy of an example, in nats."""
-    values = [
-        nn.functional.cross_entropy(problem.outputs(chunk.inputs), chunk.targets, reduction="none").max()
-        for chunk in problem.chunks
-    ]
-    return float(torch.stack(values).max())
+def _losses(problem: Problem) -> torch.Tensor:
+    """Cross-entropy of each example [N], in nats."""
+    return torch.cat(
+        [
+            nn.functional.cross_entropy(problem.outputs(chunk.inputs), chunk.targets, reduction="none")
+            for chunk in problem.chunks
+        ]
+    )
 
 
 def _norm_product(matrices: list[torch.Tensor], examples: int) -> float:
     """Kernels of convolutions count as matrices [out, the rest]."""
-    flat = [matrix.double().flatten(1) for matrix in matrices]
-    spectral = torch.stack([_spectral_norm(matrix) for matrix in flat])
-    return float(norm_product(spectral, torch.stack([matrix.norm() for matrix in flat]), examples=examples))
+    flat = [matrix.flatten(1) for matrix in matrices]
+    spectral = torch.stack([_spectral_norm(matrix) for matrix in flat]).double()
+    return float(norm_product(spectral, torch.stack([matrix.norm() for matrix in flat]).double(), examples=examples))
 
 
 def _spectral_norm(matrix: torch.Tensor) -> torch.Tensor:
@@ -84,4 +88,4 @@ def _summed(forms: Weights, over: Callable[[torch.Tensor], torch.Tensor], exampl
 
 
 def _length(tensors: list[torch.Tensor]) -> float:
-    return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))
+    return math.hypot(*(float(tensor.norm()) for tensor in tensors))

@@ -5,8 +5,9 @@ from matplotlib.figure import Figure
 
 from common.figures import mean_band, note, subplots
 
+from .source_names import substitutions, system_names, trained_parts
+
 ARMS = {"sgd": "SGD", "sgd_twice": "SGD, twice the epochs", "wp_sgd": "WP-SGD", "nso": "NSO"}
-SYSTEMS = {"image": "images", "text": "text"}
 CURVATURE = {"trace": "Tr H, training loss", "test_trace": "Tr H, test loss", "sharpness": "λ₁, training loss"}
 VALIDATION = {"validation_loss": "validation loss (nats)", "validation_accuracy": "validation accuracy (%)"}
 
@@ -23,16 +24,16 @@ def noise_figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 def _panels(rows: pd.DataFrame, columns: dict[str, str], title: str, *, positive: bool = False) -> Figure:
     """A row of panels a system, a panel a quantity: means over seeds with their interval."""
-    systems = [name for name in SYSTEMS if (rows["system"] == name).any()]
+    systems = system_names(rows)
     count = len(columns)
-    figure, panels = subplots(len(systems), count, size=(3.2 * count + 2.4, 2.9 * len(systems) + 1.0), squeeze=False)
-    for row, system in zip(panels, systems, strict=True):
+    figure, panels = subplots(len(systems), count, size=(3.2 * count + 2.4, 3.0 * len(systems) + 1.0), squeeze=False)
+    for row, (system, name) in zip(panels, systems.items(), strict=True):
         for axes, (column, label) in zip(row, columns.items(), strict=True):
             part = rows[(rows["system"] == system) & rows[column].notna()]
             part = pd.concat([part[part["arm"] == arm] for arm in ARMS])
             log = positive and bool((part[column] > 0).all())
             mean_band(axes, part, "epoch", column, group="arm", log=log, labels=ARMS, markers=True)
-            axes.set_title(f"{SYSTEMS[system]} · {label}", fontsize=10)
+            axes.set_title(f"{name}\n{label}", fontsize=10)
             if log:
                 axes.set_yscale("log")
     for axes in panels[-1]:
@@ -42,5 +43,5 @@ def _panels(rows: pd.DataFrame, columns: dict[str, str], title: str, *, positive
     figure.legend(handles, labels, loc="outside right upper")
     seeds = rows["seed"].nunique()
     shown = f"{seeds} seeds, means with 95 % intervals" if seeds > 1 else "one seed"
-    note(figure, f"D1, D3: upper layers of smaller networks on cached features; {shown}", "substitution")
+    note(figure, "; ".join(filter(None, [substitutions(rows), trained_parts(rows), shown])), "deviation")
     return figure

@@ -67,8 +67,8 @@ def _measure(runs: Sequence[Parameters], context: RunContext, tuning: FineTuning
             continue
         context.record(
             run, step=tuning.step, total_steps=tuning.total, epoch=epoch,
-            gradients=tuning.rule.gradient_evaluations, first_training_loss=first[member], **rows[member],
-            **_curvature(run, context, tuning, member),
+            gradients=tuning.rule.gradient_evaluations, first_training_loss=first[member], **tuning.source,
+            **rows[member], **_curvature(run, context, tuning, member),
         )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         seed = context.stream_seed(run, "probes")
         rows = perturbed_loss(problem, sigmas, draws=run.draws, trace_error=run.trace_error, seed=seed)
         for factor, row in zip(run.factors, rows, strict=True):
-            context.record(run, factor=factor, parameters=problem.size, **row, **performance)
+            context.record(run, factor=factor, parameters=problem.size, **row, **tuning.source, **performance)
 
 
 def metrics(records: "pd.DataFrame") -> "pd.DataFrame":

@@ -17,8 +17,8 @@ paper = open_paper()
 # %% [markdown]
 # ## Where fine-tuning starts
 # Lower layers are frozen, and what they make of the data is computed once. A linear classifier on the untouched
-# networks' output shows whether there is something to start from. For the text encoder that is little: BERT's pooler
-# reads the first position, while this encoder was trained for means over positions.
+# networks' output shows whether there is something to start from. The small text encoder was trained for means over
+# its tokens, so its upper layers are given the mean; BERT's pooler reads the first position (D3).
 
 # %%
 paper.figure("frozen_features")
@@ -29,9 +29,9 @@ paper.summary("frozen-image-features-tell-classes", "frozen-text-features-tell-c
 # %% [markdown]
 # ## Fig. 1: noise in the weights
 # Both sides of Claim 1 over the standard deviation of the noise, on training examples: the rise of the loss (dots) and
-# $\tfrac12 \sigma^2 \operatorname{Tr} H$ (lines). Smooth and ReLU networks are kept apart. Where the noise is small
-# the two agree for every smooth network. How far that reaches depends on the network: for the perceptron the σ
-# that we took for the talk's lies beyond.
+# $\tfrac12 \sigma^2 \operatorname{Tr} H$ (lines). Smooth and ReLU networks are kept apart. Each rule is judged twice:
+# at the σ of the authors' code (for the perceptron, at the one that we took for it), and at an eighth of it, where the
+# expansion should hold for every smooth network.
 
 # %%
 paper.figure("fig1")
@@ -56,8 +56,8 @@ paper.summary(
 # %% [markdown]
 # What is left over. Odd orders cancel, so for smooth networks it should vanish as σ⁴, faster than the σ³ of the claim.
 # At the kinks of ReLUs the Hessian lacks the jumps of the slope, and what they add is of the order σ², as the main term
-# is: making the noise smaller does not help there. With few directions of noise the kinks' share is known to a tenth of
-# the rise at best, so that most of the rules on ReLU networks are not decided at laptop scale.
+# is: making the noise smaller does not help there. How far the rules on ReLU networks are decided depends on the number
+# of directions of noise, which bounds how well the kinks' share is known.
 
 # %%
 paper.summary(
@@ -76,8 +76,8 @@ paper.summary(
 # %% [markdown]
 # ## Claim 2: the trace on training and on fresh data
 # At fixed weights the trace on n examples is a mean of n independent numbers, and its deviation falls as n^(−1/2)
-# because any mean does. At weights trained on these examples it is not: to fit an example makes its own curvature
-# small, so the difference is larger. It falls with n too; whether as fast as n^(−1/2) is not decided at laptop scale.
+# because any mean does. Weights trained on these examples depend on them: to fit an example changes its own curvature.
+# Is the difference larger then, and does it still fall as fast?
 
 # %%
 paper.figure("claim2")
@@ -93,8 +93,8 @@ paper.summary(
 # ## Theorem 1
 # Its right side at the trained weights, without the term whose constant is not given, beside the PAC-Bayes bounds
 # that it starts from and the product of norms, for perceptrons of two to seven layers and for the pretrained image
-# network. α is the largest trace of a training example, so one example decides it. The right side holds, and is far
-# from tight: it lies above the largest possible loss, and its complexity term is more than ten times the gap.
+# network. α is the largest trace of a training example, so one example decides it. Does the right side hold, is it
+# below the largest possible loss, and how far is its complexity term from the gap?
 
 # %%
 paper.figure("theorem1")
@@ -113,8 +113,8 @@ paper.summary(
 )
 
 # %% [markdown]
-# The product of norms grows exponentially with depth, and faster than Theorem 1. Constants are left out of both, as
-# in the talk; with none, Theorem 1 is not the smaller one at every depth.
+# The talk holds against products of norms that they grow exponentially with depth. Constants are left out of both, as
+# in the talk, so which one is smaller says less than which one grows faster.
 
 # %%
 paper.summary(
@@ -153,9 +153,8 @@ paper.summary(
 paper.figure("fig2_methods")
 
 # %% [markdown]
-# For the images the sign depends on where one looks: runs that fit the training examples better have smaller forms
-# and a smaller $C$ on them, and a larger gap. On test points the measure rises with the gap, but a bound may not use
-# these. The text encoder is right on little more than half of the new sentences of two classes.
+# The sign may depend on where one looks: a run that fits its training examples better can have smaller forms and a
+# smaller $C$ on them, and a larger gap. The measure on test points stands beside it, though a bound may not use these.
 #
 # Against the rivals, and taken apart: is it the curvature or the largest loss $C$ that orders the methods, on which
 # points is it measured, and is there more in it than how well the training data are fitted?

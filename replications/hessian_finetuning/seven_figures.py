@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from common.figures import PALETTE, log_axis, note, subplots
 
 from .seven_analysis import MEASURES, selected, seven_metrics, within_seed_correlations
+from .source_names import substitutions, system_names, trained_parts
 
 NAMES = {
     "sgd": "SGD",
@@ -20,14 +21,13 @@ NAMES = {
 }
 MARKS = dict(zip(NAMES, "osD^vPX", strict=True))
 COLOURS = dict(zip(NAMES, (*PALETTE, PALETTE[0]), strict=True))
-SYSTEMS = {"image": "images", "text": "text"}
 
 
 def seven_figures(records: pd.DataFrame) -> dict[str, Figure]:
     """The measure against the gap, the methods side by side, the correlations of all measures."""
     axes = records.set_index("run")[["system", "method", "strength", "seed"]]
     table = seven_metrics(records).join(axes)
-    systems = [name for name in SYSTEMS if (table["system"] == name).any()]
+    systems = system_names(records)
     found = {
         "fig2": _scatter(table, systems),
         "fig2_methods": _methods(table, systems),
@@ -38,7 +38,7 @@ def seven_figures(records: pd.DataFrame) -> dict[str, Figure]:
     return found
 
 
-def _scatter(table: pd.DataFrame, systems: list[str]) -> Figure:
+def _scatter(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
     """A point a method and strength: means over seeds."""
     figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 2.0, 4.2), squeeze=False)
     means = table.groupby(["system", "method", "strength"], sort=False)[["measure", "loss_gap"]].mean().reset_index()
@@ -46,7 +46,7 @@ def _scatter(table: pd.DataFrame, systems: list[str]) -> Figure:
         for method, name in NAMES.items():
             part = means[(means["system"] == system) & (means["method"] == method)]
             axes.plot(part["measure"], part["loss_gap"], MARKS[method], color=COLOURS[method], markersize=7, label=name)
-        axes.set(title=SYSTEMS[system], xlabel="Hessian measure")
+        axes.set(title=systems[system], xlabel="Hessian measure")
         log_axis(axes, "x", (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5))
     panels[0, 0].set_ylabel("test − training loss (nats)")
     figure.suptitle("Figure 2 · the measure and the gap, four strengths a method", x=0.01, ha="left")
@@ -55,7 +55,7 @@ def _scatter(table: pd.DataFrame, systems: list[str]) -> Figure:
     return figure
 
 
-def _methods(table: pd.DataFrame, systems: list[str]) -> Figure:
+def _methods(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
     """Gap and measure of each method at the strength that validation selects, a point a seed."""
     best = selected(table)
     figure, panels = subplots(2, len(systems), size=(4.4 * len(systems) + 0.6, 6.4), squeeze=False, sharey=True)
@@ -66,12 +66,12 @@ def _methods(table: pd.DataFrame, systems: list[str]) -> Figure:
             values = [best[(best["system"] == system) & (best["method"] == method)][column] for method in methods]
             _dots(axes, values, [COLOURS[method] for method in methods])
             axes.set_yticks(range(len(methods)), [NAMES[method] for method in methods])
-            axes.set(title=SYSTEMS[system], xlabel=label, ylim=(len(methods) - 0.5, -0.5))
+            axes.set(title=systems[system], xlabel=label, ylim=(len(methods) - 0.5, -0.5))
     figure.suptitle("Figure 2 · methods at the strength that validation selects", x=0.01, ha="left")
     return figure
 
 
-def _correlations(table: pd.DataFrame, systems: list[str]) -> Figure:
+def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
     """Rank correlation with the gap of the measure, its parts and its rivals, a point a seed."""
     values = within_seed_correlations(table)
     figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 1.6, 4.2), squeeze=False, sharey=True)
@@ -81,7 +81,7 @@ def _correlations(table: pd.DataFrame, systems: list[str]) -> Figure:
         _dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in MEASURES], shades)
         axes.axvline(0, color="#5c6674", linewidth=0.8, label="_zero")
         axes.set_yticks(range(len(MEASURES)), list(MEASURES.values()))
-        axes.set(title=SYSTEMS[system], xlabel="rank correlation with the gap", xlim=(-1.05, 1.05))
+        axes.set(title=systems[system], xlabel="rank correlation with the gap", xlim=(-1.05, 1.05))
         axes.set_xticks([-1, -0.5, 0, 0.5, 1])
         axes.set_ylim(len(MEASURES) - 0.5, -0.5)
     figure.suptitle("Figure 2 · what predicts the gap, within seeds", x=0.01, ha="left")
@@ -98,8 +98,5 @@ def _dots(axes: Axes, values: list[pd.Series], shades: list[str]) -> None:
 
 def _say_setting(figure: Figure, records: pd.DataFrame) -> None:
     seeds = records["seed"].nunique()
-    note(
-        figure,
-        f"D1, D3: upper layers of smaller networks on cached features; {seeds} seed{'s' if seeds > 1 else ''}",
-        "substitution",
-    )
+    shown = f"{seeds} seeds" if seeds > 1 else "one seed"
+    note(figure, "; ".join(filter(None, [substitutions(records), trained_parts(records), shown])), "deviation")

@@ -9,7 +9,7 @@ from common.experiments import Field, RunContext
 from .fine_tuning import FineTuning, TuningParameters, tuning_of
 from .layer_measures import layer_measures
 from .methods import METHODS
-from .systems import System, load_system
+from .systems import System, load_systems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +39,14 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     for run in runs:
         settings.setdefault((run.method, run.strength), []).append(run)
     seeds = {run.seed: run for run in runs}
-    systems = {seed: load_system(run.system, run, context) for seed, run in seeds.items()}
+    systems = dict(zip(seeds, load_systems(runs[0].system, list(seeds.values()), context), strict=True))
     state = context.restore() or {"done": 0, "tuning": None}
+    first: list[float] = []  # all settings start at the same weights
     for done, members in enumerate(settings.values()):
         if done >= state["done"]:
             tuning = _tuned(members, [systems[run.seed] for run in members], context, state, done, len(settings))
-            _measure(members, context, tuning)
+            first = first or tuning.first_training_losses()
+            _measure(members, context, tuning, first)
             state = {"done": done + 1, "tuning": None}
             context.checkpoint(state)
 
@@ -64,8 +66,8 @@ def _tuned(
     return tuning
 
 
-def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTuning) -> None:
-    rows, first = tuning.performance(), tuning.first_training_losses()
+def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTuning, first: Sequence[float]) -> None:
+    rows = tuning.performance()
     for member, run in enumerate(members):
         if not math.isfinite(rows[member]["training_loss"]):
             context.diverged(run, f"training loss not finite after {tuning.total} steps")
@@ -73,7 +75,7 @@ def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTun
         start, train, test = tuning.of_member(member)
         context.record(
             run, value=_value(run), classes=tuning.classes, gradients=tuning.rule.gradient_evaluations,
-            first_training_loss=first[member], **rows[member],
+            first_training_loss=first[member], **tuning.source, **rows[member],
             **layer_measures(tuning.module(member), start, train, test),
         )  # fmt: skip
 

@@ -6,14 +6,9 @@ from matplotlib.figure import Figure
 
 from common.figures import PALETTE, log_axis, mean_band, note, reference_line, subplots
 
-SYSTEMS = {
-    "digits": "two-layer perceptron, MNIST",
-    "text": "MiniLM-L6, movie reviews",
-    "molecules": "graph network, MUTAG",
-    "image": "MobileNetV2, CIFAR-10",
-}
+from .source_names import substitutions, system_names
+
 KINDS = {"smooth": "smooth", "relu": "ReLU"}
-NOTE = "MiniLM-L6 instead of BERT-base, movie reviews instead of MRPC, MUTAG instead of COLLAB (D1)"
 
 
 def stability_figures(records: pd.DataFrame) -> dict[str, Figure]:
@@ -22,11 +17,11 @@ def stability_figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 
 def _panels(records: pd.DataFrame) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    systems = [name for name in SYSTEMS if name in set(records["system"])]
-    figure, grid = subplots(1, len(systems), size=(3.6 * len(systems), 4.2), sharey=False)
+    systems = system_names(records)
+    figure, grid = subplots(1, len(systems), size=(3.6 * len(systems) + 2.2, 4.0), sharey=False)
     panels = list(zip([grid] if len(systems) == 1 else list(grid), systems, strict=True))
     for axes, name in panels:
-        axes.set(title=SYSTEMS[name], xlabel="standard deviation $\\sigma$ of the noise")
+        axes.set(title=systems[name], xlabel="standard deviation $\\sigma$ of the noise")
         log_axis(axes, "x", _every_other(records[records["system"] == name]))
     return figure, [(axes, records[records["system"] == name]) for axes, name in panels]
 
@@ -50,7 +45,7 @@ def _both_sides(records: pd.DataFrame) -> Figure:
             }
             if mine["kinks"].abs().max() > 0:
                 mine = mine.assign(with_kinks=mine["curvature"] + mine["kinks"])
-                series["with_kinks"] = "the same with kinks, ReLU"
+                series["with_kinks"] = "with kinks, ReLU"
             for style, (column, name) in zip(("o", "-", ":"), series.items(), strict=False):
                 means = mine.groupby("factor")[["sigma", column]].mean().sort_values("sigma")
                 (line,) = axes.plot(
@@ -59,8 +54,8 @@ def _both_sides(records: pd.DataFrame) -> Figure:
                 handles[name] = line
         log_axis(axes, "y")
     panels[0][0].set_ylabel("nats, mean over seeds")
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3)
-    note(figure, NOTE, "substitution")
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper")
+    _say_source(figure, "Figure 1 · the rise of the loss under noise in the weights, and its prediction", records)
     return figure
 
 
@@ -69,7 +64,9 @@ def _gaps(records: pd.DataFrame) -> Figure:
     for axes, part in panels:
         long = pd.concat(
             [
-                part.assign(gap=100 * (part["curvature"] / part["paired_change"] - 1), series=part["kind"]),
+                part.assign(gap=100 * (part["curvature"] / part["paired_change"] - 1), series=part["kind"]).sort_values(
+                    "kind", key=lambda kinds: kinds.map(list(KINDS).index), kind="stable"
+                ),
                 part[part["kind"] == "relu"].assign(
                     gap=100 * ((part["curvature"] + part["kinks"]) / part["paired_change"] - 1), series="kinks"
                 ),
@@ -79,9 +76,15 @@ def _gaps(records: pd.DataFrame) -> Figure:
         mean_band(
             axes, long, "sigma", "gap", group="series", labels=KINDS | {"kinks": "ReLU, with kinks"}, markers=True
         )
-        axes.axhspan(-10, 10, color="0.92", zorder=0, label="_within 10 %")
+        axes.axhspan(-10, 10, color="0.92", zorder=0, label="within 10 %")
         reference_line(axes, y=0, label="equal")
     panels[0][0].set_ylabel("$\\frac{1}{2}\\sigma^2$ Tr $H$ against the rise, %")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    note(figure, f"grey: within 10 %; bands are 95 % intervals over seeds. {NOTE}", "substitution")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right upper")
+    _say_source(figure, "Figure 1 · the prediction against the rise of the loss, 95 % intervals over seeds", records)
     return figure
+
+
+def _say_source(figure: Figure, title: str, records: pd.DataFrame) -> None:
+    figure.suptitle(title, x=0.01, ha="left")
+    if text := substitutions(records):
+        note(figure, text, "substitution")

@@ -1,9 +1,11 @@
 """What is fine-tuned: the upper layers of a pretrained network with a new head, on cached features of the lower ones.
 
-system = load_system("image", run, context)
-system.model(system.train[0])              # logits of the training examples
+systems = load_systems("image", runs, context)          # runs of several seeds
+systems[0].model(systems[0].train[0])                   # logits of the training examples
 """
 
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Literal
@@ -16,6 +18,7 @@ from common.experiments import ExperimentParameters, Field, RunContext
 from common.models import initialise_uniform
 
 from .graph_network import PackedGraphNetwork
+from .source_names import as_text
 from .upper_layers import upper_layers
 
 Name = Literal["image", "text", "digits", "molecules"]
@@ -59,6 +62,7 @@ class System:
         train, validation, test: features, float32 [n, …], and labels, int64 [n]. The first two are disjoint parts of
             the pool, drawn by the stream `split`; the test examples are those of all seeds.
         classes: their number.
+        source: names of the data (`dataset`) and of the pretrained weights (`weights`).
     """
 
     model: nn.Module
@@ -66,29 +70,49 @@ class System:
     validation: Examples
     test: Examples
     classes: int
+    source: dict[str, str]
 
 
-def load_system(name: Name, parameters: SystemParameters, context: RunContext) -> System:
-    """The system of a run, from the artifacts of the need `features` (a run of `frozen_features`).
+def load_systems(name: Name, runs: Sequence[SystemParameters], context: RunContext) -> list[System]:
+    """The systems of runs of several seeds, from the artifacts of the need `features` (a run of `frozen_features`).
+
+    The frozen stages are passed once for all seeds, which share the pool and the test examples.
+
+    Args:
+        runs: alike but for the seed.
 
     Raises:
         UserError: the pool is too small, or more stages are to be trained than were kept.
     """
-    features = context.artifact(parameters, "features", "features")
-    kept = context.artifact(parameters, "features", "upper")
-    count, held_out = parameters.train_examples, parameters.validation_examples
-    pool, labels = features["pool"], features["pool_labels"]
-    if count + held_out > len(labels):
-        raise UserError(f"{count} training and {held_out} validation examples: the pool of {name} has {len(labels)}.")
-    frozen, trained = (part.to(context.device) for part in _parts(kept, parameters.trainable_stages))
-    order = torch.randperm(len(labels), generator=context.generator(parameters, "split")).to(labels.device)
-    chosen = order[:count], order[count : count + held_out]
-    train, validation = ((_passed(frozen, pool[part]), labels[part]) for part in chosen)
+    setting = runs[0]
+    features = context.artifact(setting, "features", "features")
+    kept = context.artifact(setting, "features", "upper")
+    wanted, available = setting.train_examples + setting.validation_examples, len(features["pool_labels"])
+    if wanted > available:
+        raise UserError(
+            f"{setting.train_examples} training and {setting.validation_examples} validation examples: the pool of "
+            f"{name} has {available}."
+        )
+    frozen, trained = (part.to(context.device) for part in _parts(kept, setting.trainable_stages))
+    passed = features | {split: _passed(frozen, features[split]) for split in ("pool", "test")}
+    return [_of_seed(name, run, context, passed, trained if kept else None) for run in runs]
+
+
+def _of_seed(
+    name: Name, run: SystemParameters, context: RunContext, features: dict[str, Tensor], trained: nn.Sequential | None
+) -> System:
+    """The system of one run; `features` are those after the frozen stages, `trained` the pretrained stages, if any."""
+    pool, labels, count = features["pool"], features["pool_labels"], run.train_examples
+    order = torch.randperm(len(labels), generator=context.generator(run, "split")).to(labels.device)
+    chosen = order[:count], order[count : count + run.validation_examples]
+    train, validation = ((pool[part], labels[part]) for part in chosen)
     classes = int(labels.max()) + 1
-    model = _with_head(name, trained, parameters, train[0], classes)
-    initialise_uniform(model[-1] if kept else model, context.generator(parameters, "init"))  # type: ignore[index]
-    test = _passed(frozen, features["test"]), features["test_labels"]
-    return System(model.to(context.device).eval(), train, validation, test, classes)
+    model = _with_head(name, deepcopy(trained or nn.Sequential()), run, train[0], classes)
+    new = model if trained is None else model[-1]  # type: ignore[index]
+    initialise_uniform(new, context.generator(run, "init"))
+    test = features["test"], features["test_labels"]
+    source = {name: as_text(features[name]) for name in ("dataset", "weights")}
+    return System(model.to(context.device).eval(), train, validation, test, classes, source)
 
 
 def _parts(kept: dict[str, Tensor], trainable: int) -> tuple[nn.Sequential, nn.Sequential]:

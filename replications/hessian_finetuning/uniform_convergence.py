@@ -13,7 +13,7 @@ from common.hessian import Problem
 from .example_traces import example_traces
 from .fine_tuning import FineTuning, TuningParameters
 from .methods import METHODS
-from .systems import Name, load_system
+from .systems import Name, load_systems
 from .trained_members import trained_members
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         else:
             difference = _deviation(fresh, run, context)
         context.record(
-            run, difference=difference, fresh_trace=float(fresh.mean()), fresh_spread=float(fresh.std()), **performance
-        )
+            run, difference=difference, fresh_trace=float(fresh.mean()), fresh_spread=float(fresh.std()),
+            **tuning.source, **performance,
+        )  # fmt: skip
 
 
 def _tuning(runs: Sequence[Parameters], context: RunContext) -> FineTuning:
     setting, systems = runs[0], []
-    for run in runs:
-        system = load_system(run.system, run, context)
+    for run, system in zip(runs, load_systems(setting.system, runs, context), strict=True):
         inputs, labels = system.train
         own = inputs[: run.examples], labels[: run.examples]
         systems.append(replace(system, train=own if run.trained_on == "own" else system.validation))

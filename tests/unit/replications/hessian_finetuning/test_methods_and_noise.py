@@ -37,7 +37,7 @@ ARMS = {
 def _tiny_systems() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (fine_tuning, seven_methods):
-            patch.setattr(module, "load_system", lambda name, run, context: network(run.seed))
+            patch.setattr(module, "load_systems", lambda name, runs, context: [network(run.seed) for run in runs])
         yield
 
 

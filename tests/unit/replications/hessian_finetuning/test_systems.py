@@ -2,16 +2,19 @@
 
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from common.errors import UserError
-from common.models.bert import BertSize, bert
+from common.models.bert import Attention, BertSize, bert
 from replications.hessian_finetuning.backbones import BACKBONES, Backbone, images
 from replications.hessian_finetuning.graph_network import PackedGraphNetwork
+from replications.hessian_finetuning.mean_attention import MeanAttention, mean_bert
 from replications.hessian_finetuning.probe import probe_accuracy
-from replications.hessian_finetuning.systems import SystemParameters, load_system
+from replications.hessian_finetuning.source_names import as_tensor, substitutions, system_names, trained_parts
+from replications.hessian_finetuning.systems import SystemParameters, load_systems
 from replications.hessian_finetuning.upper_layers import upper_layers
 
 SIZE = BertSize(layers=2, width=8, heads=2, inner=12, vocabulary=20, positions=6)
@@ -38,6 +41,7 @@ class Kept:
             "features": {
                 "pool": features[:POOL], "pool_labels": labels[:POOL],
                 "test": features[POOL:], "test_labels": labels[POOL:],
+                "dataset": as_tensor("mrpc"), "weights": as_tensor("tiny"),
             },
             "upper": kept,
         }  # fmt: skip
@@ -57,18 +61,19 @@ def parameters(**values: Any) -> SystemParameters:
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_wherever_it_is_cut_the_network_computes_what_it_computed_whole(stages, monkeypatch) -> None:
     context = Kept(monkeypatch)
-    system = load_system("text", parameters(trainable_stages=stages), context)
+    (system,) = load_systems("text", [parameters(trainable_stages=stages)], context)
     with torch.no_grad():
         whole = context.network(context.inputs[POOL:])
         torch.testing.assert_close(system.model[:-1](system.test[0]), whole, atol=5e-3, rtol=0)
     assert len(system.model) == stages + 1
     assert system.classes == 3
+    assert system.source == {"dataset": "mrpc", "weights": "tiny"}
     assert system.model[-1].weight.shape == (3, SIZE.width)
 
 
 def test_a_seed_s_training_and_validation_examples_are_its_own_and_disjoint(monkeypatch) -> None:
     context = Kept(monkeypatch)
-    systems = [load_system("text", parameters(seed=seed), context) for seed in (0, 0, 1)]
+    systems = load_systems("text", [parameters(seed=seed) for seed in (0, 0, 1)], context)
     rows = [{tuple(row) for row in part.tolist()} for part in (systems[0].train[0], systems[0].validation[0])]
     assert len(rows[0]) == 8
     assert len(rows[1]) == 6
@@ -83,9 +88,9 @@ def test_a_seed_s_training_and_validation_examples_are_its_own_and_disjoint(monk
 def test_what_cannot_be_had_is_refused_in_one_sentence(monkeypatch) -> None:
     context = Kept(monkeypatch)
     with pytest.raises(UserError, match="pool of text has 20"):
-        load_system("text", parameters(train_examples=15), context)
+        load_systems("text", [parameters(train_examples=15)], context)
     with pytest.raises(UserError, match="kept 3"):
-        load_system("text", parameters(trainable_stages=4), context)
+        load_systems("text", [parameters(trainable_stages=4)], context)
 
 
 def test_normalisation_of_the_kept_layers_uses_the_pretrained_statistics() -> None:
@@ -104,7 +109,8 @@ def test_a_perceptron_has_the_layers_that_are_asked_for(monkeypatch) -> None:
     context = Kept(monkeypatch)
     context.kept["features"] |= {"pool": torch.randn(POOL, 5), "test": torch.randn(5, 5)}
     context.kept["upper"] = {}
-    model = load_system("digits", parameters(depth=4, width=7, activation="tanh"), context).model
+    (system,) = load_systems("digits", [parameters(depth=4, width=7, activation="tanh")], context)
+    model = system.model
     shapes = [tuple(layer.weight.shape) for layer in model if isinstance(layer, nn.Linear)]
     assert shapes == [(7, 5), (7, 7), (7, 7), (3, 7)]
     assert sum(isinstance(layer, nn.Tanh) for layer in model) == 3
@@ -144,3 +150,43 @@ def test_texts_become_tokens_with_mask_and_segments(tmp_path) -> None:
     assert found[:, 0].tolist() == [[2, 5, 6, 7, 3, 0], [2, 5, 3, 6, 3, 0], [2, 1, 5, 6, 6, 3]]
     assert found[:, 1].tolist() == [[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0], [1] * 6]
     assert found[1, 2].tolist() == [0, 0, 0, 1, 1, 0]
+
+
+def test_the_mean_over_tokens_ignores_what_the_row_was_filled_up_with() -> None:
+    torch.manual_seed(0)
+    attention = MeanAttention(SIZE).eval()
+    states = torch.randn(2, 5, SIZE.width + 1)
+    states[..., -1] = torch.tensor([[1.0, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+    filled = states.clone()
+    filled[0, 3:, :-1] = 100.0
+    torch.testing.assert_close(attention(filled), attention(states))
+    torch.testing.assert_close(attention(states)[:1], attention(states[:1, :3]))
+    hidden = states[1:, :, :-1]
+    by_position = Attention.forward(attention, hidden, hidden, torch.ones(1, 5))
+    torch.testing.assert_close(attention(states)[1:], by_position.mean(1))
+
+
+def test_the_encoder_with_the_mean_takes_the_weights_of_the_ordinary_one() -> None:
+    torch.manual_seed(0)
+    ordinary, mean = bert(SIZE).eval(), mean_bert(SIZE).eval()
+    mean.load_state_dict(ordinary.state_dict())
+    tokens = torch.randint(0, SIZE.vocabulary, (3, 1))
+    one_token = torch.stack([tokens, torch.ones_like(tokens), torch.zeros_like(tokens)], dim=1)
+    torch.testing.assert_close(mean(one_token), ordinary(one_token))
+
+
+def test_names_on_figures_are_those_of_the_records() -> None:
+    rows = [
+        {"system": "image", "weights": "resnet34_imagenet", "dataset": "cifar10", "trainable_stages": 18},
+        {"system": "text", "weights": "minilm_l6", "dataset": "sst2", "trainable_stages": 2},
+        {"system": "digits", "weights": "mnist", "dataset": "mnist", "trainable_stages": 2},
+    ]
+    records = pd.DataFrame(rows)
+    assert system_names(records) == {
+        "digits": "perceptron, MNIST", "text": "MiniLM-L6, SST-2", "image": "ResNet-34, CIFAR-10",
+    }  # fmt: skip
+    assert substitutions(records) == "MiniLM-L6 instead of BERT-base, SST-2 instead of MRPC (D1)"
+    assert substitutions(records[records["system"] != "text"]) == ""
+    assert trained_parts(records) == (
+        "trained besides the head: ResNet-34: upper 18 stages, MiniLM-L6: upper 2 stages (D3)"
+    )

@@ -1,6 +1,6 @@
 """A system small enough to compute by hand, and one that is small enough to be quick."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ class Tiny:
     validation: Data
     test: Data
     classes: int
+    source: dict[str, str] = field(default_factory=lambda: {"dataset": "cifar10", "weights": "mobilenet_v2"})
 
 
 def one_weight_a_class(weights: tuple[float, float], *, inputs: float = 2.0, count: int = 4) -> Tiny:
