@@ -1,5 +1,7 @@
 """Figures: λ₁ along training, plateaus beside their thresholds, losses beside their quadratic models."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,6 +16,7 @@ RULES = {"gradient_descent": "gradient descent", "heavy_ball": "heavy ball", "ne
 LOSSES = {"cross_entropy": "cross-entropy", "mse": "squared error"}
 MOMENTS = {"before": "before", "first_crossing": "first crossing", "settled": "at the edge"}
 PAPER_IMAGES = 5000
+OPEN: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.2}
 
 
 def plateau_figures(records: pd.DataFrame) -> dict[str, Figure]:
@@ -47,9 +50,8 @@ def _name(one: pd.Series) -> str:
 
 
 def _thresholds(records: pd.DataFrame) -> Figure:
-    """λ₁ · η of the plateau, a point a seed, beside the formula of each rule."""
+    """λ₁ · η of the plateau, a point a seed, beside the formula of each rule; open where λ₁ did not come there."""
     table = plateau_metrics(records).join(records.groupby("run", sort=False)[["rule", "momentum", "edge"]].first())
-    table = table[table["regime_reached"]]
     rules = [rule for rule in RULES if rule in set(table["rule"])]
     figure, axes = subplots()
     for place, rule in enumerate(rules):
@@ -58,10 +60,16 @@ def _thresholds(records: pd.DataFrame) -> Figure:
         label = "maximum stable sharpness · η (the paper)" if place == 0 else None
         axes.plot([place - 0.32, place + 0.32], [factor, factor], color=PALETTE[1], linewidth=2.4, label=label)
         axes.annotate(f"{factor:.3g}", (place + 0.34, factor), va="center", fontsize=10)
-        for number, (edge, values) in enumerate(part.groupby("edge")["curvature_times_rate"]):
-            spread = place + (number - 0.5) * 0.22 + np.linspace(-0.06, 0.06, len(values))
+        for number, (edge, runs) in enumerate(part.groupby("edge")):
+            spread = place + (number - 0.5) * 0.22 + np.linspace(-0.06, 0.06, len(runs))
             label = f"plateau of λ₁ · η, a seed each, threshold {edge:g}" if place == 0 else None
-            axes.plot(spread, values, "os"[number % 2], color=PALETTE[(0, 2)[number % 2]], label=label)
+            marker, colour = "os"[number % 2], PALETTE[(0, 2)[number % 2]]
+            values, came = runs["curvature_times_rate"], runs["came"] == 1
+            axes.plot(spread, values.where(came), marker, color=colour, label=label)
+            axes.plot(spread, values.where(~came), marker, markeredgecolor=colour, **OPEN)
+    if (table["came"] == 0).any():
+        label = "open: at the end, not come to the threshold"
+        axes.plot([], [], "o", markeredgecolor=PALETTE[5], **OPEN, label=label)
     axes.set_xticks(range(len(rules)), [_name(table[table["rule"] == rule].iloc[0]) for rule in rules])
     axes.set(ylabel="λ₁ · η", ylim=(0, 4.4), xlim=(-0.5, len(rules) - 0.3))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left")

@@ -43,7 +43,8 @@ paper.figure("along_training")
 
 # %% [markdown]
 # As a product with $\eta$, the plateaus should lie at three different heights, which the formulas give without a free
-# parameter.
+# parameter. A run whose training is over before $\lambda_1$ comes to its threshold is not left out: it counts with its
+# level at the end (open symbols), and as one that is not on the plateau.
 
 # %%
 paper.figure("thresholds")
@@ -56,6 +57,9 @@ paper.summary(
     "heavy-ball-stays-down",
     "nesterov-stays-up",
     "nesterov-stays-down",
+    "fig1-gradient-descent-comes-and-stays",
+    "heavy-ball-comes-and-stays",
+    "nesterov-comes-and-stays",
     "heavy-ball-allows-more-curvature",
     "nesterov-allows-less-curvature",
 )
@@ -63,7 +67,8 @@ paper.summary(
 # %% [markdown]
 # ## Cross-entropy leaves the edge again
 # The curvature of cross-entropy along the outputs is $p(1 - p)$. It vanishes as predictions become certain, so the
-# Hessian can become small at the end, whatever the learning rate.
+# Hessian can become small at the end, whatever the learning rate. Squared error stands beside it at a threshold and a
+# length of its own (D7).
 
 # %%
 paper.figure("descent")

@@ -45,13 +45,15 @@ paper.figure("fig4")
 
 # %% [markdown]
 # A run that is stopped early never groks. So panels a and b can only be judged on runs that last at least ten times as
-# long as the runs with large decay take (D3); the workstation scale has that length, the laptop scale has not.
+# long as the runs with large decay take (D3); the workstation scale has that length, the laptop scale has not. In
+# panel b every seed is asked. Whether its runs get there at last, and when, is a question of ours.
 
 # %%
 paper.summary(
     "fig4a-no-decay-stays-below-99",
     "fig4a-no-decay-is-stable",
     "fig4b-small-decay-stays-below-99",
+    "small-decay-groks-at-last",
     "fig4b-small-decay-fluctuates",
 )
 
@@ -87,10 +89,10 @@ paper.summary(
 
 # %% [markdown]
 # ## Is the Hessian regularised?
-# $\operatorname{Tr} H$ and $\lambda_1$ along the run. A lower trace may only say that the loss is lower at that moment:
-# with large decay alone the loss keeps jumping, and the curvature with it, on training and validation pairs alike. So
-# we also look at the curvature per nat of the loss at the same weights. The network has ReLU, whose kinks noise feels
-# and autograd's Hessian does not (D7).
+# $\operatorname{Tr} H$, of which the talk speaks, and $\lambda_1$, which we add, along the run. A lower trace may only
+# say that the loss is lower at that moment: with large decay alone the loss keeps jumping, and the curvature with it,
+# on training and validation pairs alike. So we also look at the curvature per nat of the loss at the same weights. The
+# network has ReLU, whose kinks noise feels and autograd's Hessian does not (D7).
 
 # %%
 paper.figure("fig4_hessian")
@@ -151,7 +153,8 @@ paper.summary(
 # On a smooth loss the gradient on both sides differs from that of the loss by $\tfrac12 U^\top \nabla^3 L\, U$: its
 # variance falls as $\sigma^4$. On one side $H U$ stays, with variance $\sigma^2 \lVert H \rVert_F^2$ over the number of
 # draws.
-# A ReLU network is not smooth: where noise switches a unit the gradient jumps, however small $\sigma$ is.
+# A ReLU network is not smooth: where noise switches a unit the gradient jumps, however small $\sigma$ is. The talk
+# compares the two by what training comes to; the variances are ours.
 
 # %%
 paper.figure("gradient_variance")

@@ -25,19 +25,23 @@ DATA = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "tiny_imagenet": "Tiny I
 IMAGES = {"cifar10": 50_000, "cifar100": 50_000, "tiny_imagenet": 100_000}
 ACCURACIES = ("training_accuracy", "step_accuracy", "test_accuracy")
 KEY = ["data", "seed"]
-PERTURBATION = ("open_share", "curvature_share", "noise_over_weights")
+RECORDED = ("open_share", "curvature_share", "noise_over_weights")
+PERTURBATION = ("open_share", "curvature_share_of_open", "noise_over_weights")
 
 
 def perturbed_metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`, with what was recorded at the last epoch.
 
     A training that left the numbers has the accuracies of guessing. The regime is that the unperturbed arm of the same
-    seed and data set fits its training images better than the test images, by `ROOM`.
+    seed and data set fits its training images better than the test images, by `ROOM`. `open_share` is that of the
+    weights whose gate is open, `curvature_share_of_open` the share of these whose perturbation is smaller than κ; NaN
+    without perturbation, the second also where no gate is open.
     """
     last = records.sort_values("epoch").groupby("run", sort=False).tail(1).set_index("run")
-    for name in PERTURBATION:
+    for name in RECORDED:
         if name not in last:
             last[name] = np.nan
+    last["curvature_share_of_open"] = _share_of_open(last)
     table = last[[*ACCURACIES, *PERTURBATION]].copy()
     table["gap"] = table["training_accuracy"] - table["test_accuracy"]
     table["log_noise"] = np.log10(table["noise_over_weights"])
@@ -45,6 +49,11 @@ def perturbed_metrics(records: pd.DataFrame) -> pd.DataFrame:
     table["relative_test_accuracy"] = table["test_accuracy"] / plain["test_accuracy"]
     table["regime_reached"] = plain["gap"] >= ROOM
     return table
+
+
+def _share_of_open(records: pd.DataFrame) -> pd.Series:
+    """Share of the weights with an open gate whose perturbation the curvature decides; NaN where none is open."""
+    return records["curvature_share"] / records["open_share"].where(records["open_share"] > 0)
 
 
 def _unperturbed(table: pd.DataFrame, axes_of: pd.DataFrame) -> pd.DataFrame:
@@ -141,21 +150,33 @@ def _differences(records: pd.DataFrame) -> Figure:
 
 
 def _levels(records: pd.DataFrame) -> Figure:
-    """Norm of the perturbation over that of the weights, and how many coordinates the curvature decides."""
-    figure, panels = subplots(2, 1, size=(5.8, 6.4), sharex=True)
+    """A column a data set: norm of the perturbation over that of the weights, open gates, what the curvature decides.
+
+    Where the curvature decides no weight in any epoch, the figure says so in words in place of a third row.
+    """
     own = records[records["arm"].str.startswith("perturbed")].sort_values("epoch")
-    own = own.assign(curvature=100 * own["curvature_share"])
-    lines = own["arm"].map(ARMS) + (" · " + own["data"].map(DATA) if own["data"].nunique() > 1 else "")
-    for axes, measure in zip(panels, ("noise_over_weights", "curvature"), strict=True):
-        mean_band(axes, own.assign(line=lines), "epoch", measure, group="line")
-    panels[0].set_yscale("log")
-    panels[0].set_ylabel("‖u‖ / ‖w‖")
-    panels[1].set_ylabel("decided by the curvature\n(% of the weights)")
-    panels[1].set_ylim(0, max(1.0, float(own["curvature"].max()) * 1.05))
-    panels[1].set_xlabel("epochs")
-    panels[0].set_title("What decides the perturbation of Algorithm 1")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, title="means, bands: 95 %")
+    own = own.assign(opened=100 * own["open_share"], curvature=100 * _share_of_open(own))
+    labels = {"noise_over_weights": "‖u‖ / ‖w‖", "opened": "gate open\n(% of the weights)"}
+    if decided := bool((own["curvature"] > 0).any()):
+        labels["curvature"] = "curvature decides\n(% of those)"
+    shown = [name for name in DATA if (own["data"] == name).any()]
+    size = (max(5.8, 3.6 * len(shown)), 1.2 + 2.6 * len(labels))
+    figure, panels = subplots(len(labels), len(shown), size=size, sharex="col", sharey="row", squeeze=False)
+    for column, name in enumerate(shown):
+        for axes, measure in zip(panels[:, column], labels, strict=True):
+            _arms(axes, own[own["data"] == name], measure)
+        panels[0, column].set_title(DATA[name] if column else f"Levels of Algorithm 1 · {DATA[name]}")
+        panels[-1, column].set_xlabel("epochs")
+        if not decided:
+            panels[1, column].set_title("Of these the curvature decides none")
+    for axes, label in zip(panels[:, 0], labels.values(), strict=True):
+        axes.set_ylabel(label)
+    panels[0, 0].set_yscale("log")
+    panels[1, 0].set_ylim(top=100)
+    if decided:
+        panels[2, 0].set_ylim(bottom=0)
+    handles, names = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=3, title="means, bands: 95 %")
     return figure
 
 

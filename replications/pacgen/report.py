@@ -480,9 +480,12 @@ paper.summary(
 )
 
 # %% [markdown]
-# And does the Hessian decide the perturbation? With $\gamma = 10$ the limit $\kappa_i$ is about fourteen times the
-# weight in the first epoch. The other argument of the minimum is of the order of $1/(\sqrt{\eta}\,|g_i|)$: where the
-# gate is open, $|g_i| < 0.1$, that is 100 and more on CIFAR, and 1 and more on Tiny ImageNet.
+# And does the Hessian decide the perturbation? Both arguments of the minimum fall as $1/\log(1+e)$. But for $\epsilon$
+# the curvature decides, where the gate is open, if $\gamma\,|w_i|\sqrt{\eta(h_i + \rho_i\kappa_i)} > 1$. With the
+# printed constants $\gamma\sqrt\eta$ is 1 on CIFAR and 10 on Tiny ImageNet. So, $\rho_i$ aside, the gradients of a
+# weight must be larger, in root mean square, than $1/|w_i|$, or $0.1/|w_i|$ on Tiny ImageNet, while the gate is open
+# only where the last one was smaller than 0.1. Otherwise the limit $\kappa_i$ decides: on CIFAR about fourteen times
+# the weight in the first epoch. Counted are the weights whose gate is open.
 
 # %%
 paper.figure("fig7_levels")

@@ -12,6 +12,7 @@ from torch import nn
 from common.hessian import Hessian, Problem, dense
 from common.models import initialise_uniform
 from replications.cohen2021edge.edge_analysis import descent_metrics, expansion_metrics, plateau_metrics
+from replications.cohen2021edge.edge_figures import plateau_figures
 from replications.cohen2021edge.quadratic_model import quadratic_descent
 from replications.cohen2021edge.quadratic_thresholds import growth_rate, threshold
 from replications.cohen2021edge.setting import Rule, Setting, stability_factor
@@ -105,7 +106,7 @@ def test_on_a_quadratic_loss_the_model_is_the_loss(rate: float) -> None:
 
 
 def records(ratios: list[float], **settings: Any) -> pd.DataFrame:
-    base = {"run": "r", "kind": "along", "rule": "heavy_ball", "momentum": 0.9, **settings}
+    base = {"run": "r", "kind": "along", "rule": "heavy_ball", "momentum": 0.9, "steps": len(ratios) - 1, **settings}
     losses = [10.0**-k for k in range(len(ratios))]
     return pd.DataFrame(
         [{**base, "step": k, "ratio": r, "loss": v} for k, (r, v) in enumerate(zip(ratios, losses, strict=True))]
@@ -116,9 +117,25 @@ def test_a_plateau_counts_from_the_first_time_at_the_edge() -> None:
     row = plateau_metrics(records([0.2, 0.9, 1.1, 0.9, 1.0, 1.0, 1.0])).loc["r"]
     assert row["edge_ratio"] == pytest.approx(1.0)
     assert row["curvature_times_rate"] == pytest.approx(3.8)
+    assert (row["came"], row["on_plateau"]) == (1, 1)
+
+
+@pytest.mark.parametrize("last", [1.0, 0.98])
+def test_a_run_that_comes_to_the_edge_late_or_never_counts_as_not_on_the_plateau(last: float) -> None:
+    row = plateau_metrics(records([0.2, 0.2, 0.96, 0.97, 0.98, 0.99, last])).loc["r"]
+    assert row["edge_ratio"] == pytest.approx((0.96 + 0.97 + 0.98 + 0.99 + last) / 5)
+    assert (row["came"], row["on_plateau"]) == (0, 0)
     assert row["regime_reached"]
-    assert not plateau_metrics(records([0.2, 0.9, 1.1, 1.0])).loc["r", "regime_reached"]
-    assert not plateau_metrics(records([0.2, 0.9, 0.9])).loc["r", "regime_reached"]
+
+
+@pytest.mark.parametrize(("level", "on"), [(1.02, 1), (0.9, 0), (1.2, 0)])
+def test_a_run_that_leaves_the_edge_is_not_on_the_plateau(level: float, on: float) -> None:
+    row = plateau_metrics(records([0.2, 1.0, *[level] * 30])).loc["r"]
+    assert (row["came"], row["on_plateau"]) == (1, on)
+
+
+def test_a_run_that_was_not_followed_to_its_end_says_nothing_of_a_plateau() -> None:
+    assert not plateau_metrics(records([0.2, *[1.0] * 9], steps=20)).loc["r", "regime_reached"]
 
 
 def test_a_fall_is_measured_from_the_peak() -> None:
@@ -126,6 +143,36 @@ def test_a_fall_is_measured_from_the_peak() -> None:
     assert (row["peak_ratio"], row["final_ratio"]) == (1.2, 0.12)
     assert row["log10_fall"] == pytest.approx(-1)
     assert row["regime_reached"]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "height"),
+    [
+        ([0.5, 1.3, 1.1, 1.2, 0.4], 1.1),
+        ([0.5, 9.0, 0.6, 0.7, 0.8, 0.1], 0.6),  # one measurement is not a peak
+        ([1.5, 1.4, 1.3, 0.9, 0.8, 0.7], 0.7),  # nor is a height that it began with
+    ],
+)
+def test_a_lasting_peak_is_a_height_of_three_measurements_in_a_row_that_was_risen_to(
+    ratios: list[float], height: float
+) -> None:
+    assert descent_metrics(records(ratios)).loc["r", "lasting_peak_ratio"] == pytest.approx(height)
+
+
+def test_without_a_measurement_below_the_edge_there_is_no_rise_to_it() -> None:
+    assert math.isnan(descent_metrics(records([1.5, 1.4, 1.3, 1.2])).loc["r", "lasting_peak_ratio"])
+
+
+def test_the_figure_of_thresholds_shows_runs_that_did_not_come_there_as_open_symbols() -> None:
+    came, stayed_below = (
+        records([0.2, *[1.0] * 9], seed=0, edge=22),
+        records([0.2, *[0.9] * 9], run="s", seed=1, edge=22),
+    )
+    settings = {"training_images": 500, "width": 10}
+    axes = plateau_figures(pd.concat([came, stayed_below]).assign(**settings))["thresholds"].axes[0]
+    points = {line.get_markerfacecolor(): line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 2}
+    assert [float(v) for v in points["none"] if v == v] == pytest.approx([0.9 * 3.8])
+    assert "open" in axes.get_legend_handles_labels()[1][-1]
 
 
 def test_growth_of_model_and_loss_are_taken_over_the_same_start() -> None:

@@ -14,7 +14,7 @@ from common.datasets import Dataset, Split
 from common.models import MnistConvNet
 from replications.pacgen import cifar_batch_size, cifar_learning_rate, perturbed_training
 from replications.pacgen.cifar_sweep import DEVIATION, MEAN, standardise
-from replications.pacgen.perturbed_analysis import perturbed_metrics
+from replications.pacgen.perturbed_analysis import DATA, perturbed_metrics
 
 from .test_pacgen import TINY, Context
 
@@ -170,6 +170,31 @@ def test_figure_7_is_drawn_for_the_data_that_is_there(perturbed: pd.DataFrame) -
     assert [axes.get_title("left") for axes in drawn["fig7"].axes] == ["Fig. 7 · CIFAR-10", ""]
     both = pd.concat([perturbed, perturbed.assign(data="tiny_imagenet", run=perturbed["run"] + " tiny")])
     assert len(perturbed_training.figures(both)["fig7"].axes) == 4
+
+
+def test_the_share_that_the_curvature_decides_is_that_of_the_weights_with_an_open_gate(perturbed: pd.DataFrame) -> None:
+    frame = perturbed.assign(open_share=0.5, curvature_share=0.2)
+    frame.loc[frame["arm"] == "perturbed", ["open_share", "curvature_share"]] = 0.0
+    shares = perturbed_metrics(frame)["curvature_share_of_open"]
+    assert shares["perturbed_hundredth 0"] == pytest.approx(0.4)
+    assert np.isnan(shares["perturbed 0"])  # no gate is open: nobody decides anything
+
+
+def test_the_levels_have_a_panel_of_curvature_where_it_decides_something_and_say_so_where_it_does_not(
+    perturbed: pd.DataFrame,
+) -> None:
+    nowhere = perturbed_training.figures(perturbed.assign(curvature_share=0.0))["fig7_levels"].axes
+    assert [axes.get_title("left") for axes in nowhere][1:] == ["Of these the curvature decides none"]
+    somewhere = perturbed_training.figures(perturbed.assign(open_share=0.5, curvature_share=0.1))["fig7_levels"].axes
+    assert len(somewhere) == 3
+    assert somewhere[2].lines[0].get_ydata() == pytest.approx([20.0, 20.0])
+
+
+def test_the_levels_are_drawn_for_all_three_data_sets(perturbed: pd.DataFrame) -> None:
+    three = pd.concat([perturbed.assign(data=name, run=perturbed["run"] + name) for name in DATA])
+    drawn = perturbed_training.figures(three)["fig7_levels"].axes
+    assert [len(axes.lines) for axes in drawn[:3]] == [3, 3, 3]
+    assert [axes.get_title("left") for axes in drawn[1:3]] == ["CIFAR-100", "Tiny ImageNet"]
 
 
 def test_every_claim_of_the_new_experiments_names_metrics_and_axes_that_exist(
