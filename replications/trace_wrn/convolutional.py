@@ -4,7 +4,6 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from common.datasets import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
@@ -12,6 +11,7 @@ from common.experiments.seeds import stream_seed
 from common.models.all_convolutional import AllConvolutional
 from common.models.preactivation_resnet import PreactivationResNet
 from common.models.wide_resnet import WideResNet
+from common.training.images import averaged_down
 
 from .perceptron import PAPER
 
@@ -53,15 +53,8 @@ def images_of(run: ConvolutionalParameters, context: RunContext, experiment: str
     seed = stream_seed(experiment, "split", run.seed, {})
     training = data.train.subset(min(run.training_images, len(data.train)), seed=seed)
     test = data.test.subset(min(run.test_images, len(data.test)), seed=seed)
-    return _shrunk(training, run.side).to(context.device), _shrunk(test, run.side).to(context.device)
-
-
-def _shrunk(split: Split, side: int) -> Split:
-    """The images averaged over squares of pixels down to side × side."""
-    if split.inputs.shape[-1] == side:
-        return split
-    small = functional.adaptive_avg_pool2d(split.inputs.float(), side).round().to(torch.uint8)
-    return Split(split.name, small, split.targets)
+    small = [Split(part.name, averaged_down(part.inputs, run.side), part.targets) for part in (training, test)]
+    return small[0].to(context.device), small[1].to(context.device)
 
 
 def network_of(run: ConvolutionalParameters, classes: int) -> nn.Module:
