@@ -361,7 +361,8 @@ def stopping_at_checkpoints(clock: Clock) -> Iterator[None]:
 
 
 def prepare_torch(cpus: int) -> torch.device:
-    """Threads, determinism and the device of a job."""
+    """Memory, threads, determinism and the device of a job."""
+    memory.keep_freed()
     torch.set_num_threads(cpus)
     if not torch.cuda.is_available():
         return torch.device("cpu")  # deterministic at a given number of threads
