@@ -275,6 +275,8 @@ def publish(
 
     folders = _folders()
     replication, experiment = select(folders.root, target)
+    if verdicts and experiment:
+        raise UserError(f"verdicts are judged anew for a whole paper: replicate publish {replication.name} --verdicts.")
     if verdicts:
         print("Changed:", *judge_again(replication, _scale(scale), folders.root) or ["nothing"])
     else:

@@ -211,6 +211,9 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     )
     assert rule.endswith("below 9")
     copy.edit("claims.yaml", "accept: {below: 9}", "accept: {below: -1e9}")
+    partly = copy.replicate("publish", "decay/descent", "--verdicts")
+    assert partly.returncode == 2
+    assert "for a whole paper: replicate publish decay --verdicts." in partly.stderr
     again = copy.replicate("publish", "decay", "--verdicts")
     assert again.returncode == 0, again.stderr
     assert "Changed: fig1-larger-steps-descend-faster\n" in again.stdout

@@ -12,7 +12,7 @@ from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
 from replications.trace_wrn import cost, trace_regulariser, weight_decay_convolutional
 from replications.trace_wrn.convolutional import images_of, initialised
-from replications.trace_wrn.regulariser_analysis import regulariser_metrics
+from replications.trace_wrn.regulariser_analysis import regulariser_metrics, sub_batch_metrics
 
 THIN = {"dataset": "pictures", "depth": 10, "widening": 1, "width": 4, "side": 8, "training_images": 24,
         "test_images": 12, "epochs": 2, "batch_size": 12}  # fmt: skip
@@ -149,13 +149,16 @@ def test_the_training_loss_is_measured_by_that_of_guessing_among_the_classes_the
 
 def test_a_sub_batch_is_compared_only_where_the_full_penalty_lowers_the_trace() -> None:
     for full, expected in ((90.0, False), (60.0, True)):
-        rows = [ends("none", 0.1, 100.0), ends("ggn", 2.2, full), ends("ggn_sub_batch", 0.1, 65.0)]
-        reached = regulariser_metrics(pd.DataFrame(rows))["regime_reached"]
-        assert reached["ggn_sub_batch,0"] == expected
-        assert reached["ggn,0"], "a penalty that spoils training is no reason to leave its runs out"
+        rows = [ends("none", 0.1, 100.0), ends("whole", 2.2, full), ends("eighth", 0.1, 65.0)]
+        reached = sub_batch_metrics(pd.DataFrame(rows))["regime_reached"]
+        assert reached["eighth,0"] == expected
+        assert reached["whole,0"] == expected
 
 
 def test_no_arm_says_anything_where_training_without_a_penalty_fails() -> None:
+    rows = [ends("none", 0.1, 100.0), ends("ggn", 2.2, 90.0)]
+    reached = regulariser_metrics(pd.DataFrame(rows))["regime_reached"]
+    assert reached["ggn,0"], "a penalty that spoils training is no reason to leave its runs out"
     rows = [ends("none", 1.2, 100.0), ends("hessian", 2.3, 100.0), ends("ggn", 0.1, 10.0, seed=1)]
     assert not regulariser_metrics(pd.DataFrame(rows))["regime_reached"].any()
 
