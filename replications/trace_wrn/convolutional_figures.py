@@ -37,8 +37,9 @@ def convolutional_figures(records: pd.DataFrame) -> dict[str, Figure]:
             axes.plot(places, own[metric], "o", color=shade["ours"], label="ours")
             axes.plot([getattr(r, printed) for r in published], "D", mfc="none", mew=1.5, ms=7,
                       color=shade["published"], label="published")  # fmt: skip
-            axes.set_yscale("log")
-            axes.yaxis.set_minor_formatter(NullFormatter())
+            if metric != "loss_gap":  # which may be negative
+                axes.set_yscale("log")
+                axes.yaxis.set_minor_formatter(NullFormatter())
             axes.set_xticks(range(3), [gamma_text(r.weight_decay) for r in published])
             axes.set_xlim(-0.4, 2.4)
             if column == 0:
@@ -60,12 +61,12 @@ def _say_what_differs(figure: Figure, records: pd.DataFrame) -> None:
     if thin:
         shown = ", ".join(f"{network} {int(size):,}" for network, size in sizes.items())
         text = f"thin networks ({shown} parameters), {first['training_images']:,} images, {first['epochs']} epochs (D7)"
-        note(figure, text, "illustration")
+        note(figure, text, "reduced" if first["dataset"] == "cifar100" else "illustration")
 
 
 def spectrum_figures(records: pd.DataFrame) -> dict[str, Figure]:
     """Spectra at the ends of the decays, and test error and norm against the decay."""
-    figure, panels = subplots(1, 2, size=(8.4, 4.0))
+    figure, panels = subplots(1, 3, size=(9.6, 4.0))
     first_seed = records[records["seed"] == records["seed"].min()]
     nodes = first_seed[first_seed["kind"] == "node"]
     gammas = sorted(records["weight_decay"].unique())
@@ -77,17 +78,16 @@ def spectrum_figures(records: pd.DataFrame) -> dict[str, Figure]:
     panels[0].set(xlabel="eigenvalue of H", ylabel="spectral density", title="Fig. 1 (a), (b) · spectra")
     panels[0].legend()
     final = records[records["kind"] == "final"].sort_values("weight_decay")
-    places = [gammas.index(gamma) for gamma in final["weight_decay"]]
-    error, norm = panels[1], panels[1].twinx()
-    two = colours(["error", "norm"])
-    error.plot(places, 100 * final["test_error"], "o-", color=two["error"], label="test error")
-    norm.plot(places, final["norm"], "s--", color=two["norm"], label="‖w‖")
-    error.set_xticks(range(len(gammas)), [gamma_text(gamma) for gamma in gammas])
-    error.set(xlabel="weight decay γ", ylabel="test error (%)", title="Fig. 1 (c)")
-    norm.set_ylabel("‖w‖")
-    norm.grid(visible=False)
-    handles = error.get_lines() + norm.get_lines()
-    error.legend(handles, [str(line.get_label()) for line in handles], loc="best")
+    places = np.array([gammas.index(gamma) for gamma in final["weight_decay"]])
+    shown = {"test error (%)": 100 * final["test_error"].to_numpy(), "‖w‖": final["norm"].to_numpy()}
+    for axes, (label, values) in zip(panels[1:], shown.items(), strict=True):
+        means = [values[places == place].mean() for place in range(len(gammas))]
+        axes.plot(range(len(gammas)), means, "-", label="mean")
+        axes.plot(places, values, "o", alpha=0.6, label="a seed")
+        axes.set_xticks(range(len(gammas)), [gamma_text(gamma) for gamma in gammas])
+        axes.margins(x=0.2)
+        axes.set(xlabel="weight decay γ", title=f"Fig. 1 (c) · {label}")
+    panels[-1].legend()
     _say_what_differs(figure, records)
     return {"fig1": figure}
 
