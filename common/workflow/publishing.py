@@ -83,7 +83,9 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     before = {verdict["id"]: verdict for verdict in read_json(place / "verdicts.json")}
     write_json(place / "verdicts.json", verdicts)
     path = root / "reports" / "metrics" / scale / f"{replication.name}.json"
-    write_json(path, {**(read_json(path) if path.is_file() else {}), **metric_file(verdicts)})
+    there_are = {claim.id for claim in load_claims(replication.folder / "claims.yaml")}
+    kept = {name: facts for name, facts in (read_json(path) if path.is_file() else {}).items() if name in there_are}
+    write_json(path, {**kept, **metric_file(verdicts)})
     changed = [verdict["id"] for verdict in verdicts if verdict != before.get(verdict["id"])]
     return changed + [name for name in before if name not in {verdict["id"] for verdict in verdicts}]
 

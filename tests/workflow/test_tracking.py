@@ -214,9 +214,12 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     partly = copy.replicate("publish", "decay/descent", "--verdicts")
     assert partly.returncode == 2
     assert "for a whole paper: replicate publish decay --verdicts." in partly.stderr
+    metrics = copy.root / "reports/metrics/laptop/decay.json"
+    metrics.write_text(json.dumps({**json.loads(metrics.read_text()), "a-claim-that-was-dropped": {}}))
     again = copy.replicate("publish", "decay", "--verdicts")
     assert again.returncode == 0, again.stderr
     assert "Changed: fig1-larger-steps-descend-faster\n" in again.stdout
+    assert "a-claim-that-was-dropped" not in json.loads(metrics.read_text())
     verdicts = json.loads((place / "verdicts.json").read_text())
     assert {verdict["commit"] for verdict in verdicts} == {start}
     assert [v["verdict"] for v in verdicts if v["id"] == "fig1-larger-steps-descend-faster"] == ["contradicted"]
