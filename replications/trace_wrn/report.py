@@ -206,8 +206,8 @@ paper.summary(
 )
 
 # %% [markdown]
-# Only where the penalty is felt can one ask whether the trace of an eighth of each mini-batch, at half the cost, does the
-# same. That takes a strength thirty times the document's (D12).
+# Only where the penalty is felt can one ask whether the trace of an eighth of each mini-batch, at half the cost, does
+# the same. That takes a strength thirty times the document's (D12).
 
 # %%
 paper.figure("sub_batch")
@@ -238,6 +238,6 @@ paper.summary("control-shuffled-labels-open-the-gap", "control-two-draws-of-one-
 # %% [markdown]
 # ## How far this reaches
 # The perceptron is decided by five seeds at the document's own setting, at workstation scale. The convolutional
-# networks and the regulariser need a GPU for days at full size. Below that they are thin (D7): at workstation scale they
-# decide directions on CIFAR-100, of five seeds, and no numbers.
+# networks and the regulariser need a GPU for days at full size. Below that they are thin (D7): at workstation scale
+# they decide directions on CIFAR-100, of five seeds, and no numbers.
 # Every choice that the document leaves open is a numbered deviation.
