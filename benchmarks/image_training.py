@@ -151,9 +151,7 @@ def operations(name: str) -> int:
 
 def _serve(pipe: Any, kind: str, name: str, device: str, images: int, threads: int) -> None:
     """One of the loops in a process of its own: milliseconds for 128 images, an epoch whenever it is asked for one."""
-    if kind == "ours":
-        prepare_torch(threads)
-    torch.set_num_threads(threads)
+    (prepare_torch if kind == "ours" else torch.set_num_threads)(threads)
     source = torch.Generator().manual_seed(0)
     work = WORKLOADS[name]
     pictures = torch.randint(0, 256, (images, 3, work.side, work.side), generator=source, dtype=torch.uint8)

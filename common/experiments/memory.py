@@ -68,9 +68,9 @@ def shortage(error: BaseException) -> Shortage | None:
 def keep_freed() -> None:
     """Let this process reuse the memory it has freed instead of handing it back after each operation.
 
-    glibc returns blocks above 128 kB at once, and the kernel clears each page anew for the next operation: a sixth to a
-    fifth of the time of small convolutional networks. Blocks above 32 MB, the most glibc allows here, still go
-    back. Nothing where the C library is another one.
+    glibc returns large blocks at once, and the kernel clears each page anew for the next operation: a tenth to a
+    quarter of the time of small convolutional networks. Blocks above 32 MB, the most that glibc keeps, still go back.
+    Nothing where the C library is another one.
     """
     if not sys.platform.startswith("linux"):
         return
