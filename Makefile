@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SCALE ?=
 PAPERS ?=
+WAIT ?=
 
 WITH_ENV := PATH="$(CURDIR)/$(BIN):$$PATH"
 # uv reads its own names for what pip is told of wheels, index and certificates.
@@ -23,6 +24,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 help:
 	@echo "make reports [SCALE=smoke|laptop|workstation|paper]   everything up to reports/index.html"
+	@echo "             [PAPERS=\"a b\"] [WAIT=1: for another build of this checkout]"
 	@echo "make test       environment with test tools, then all checks and tests"
 	@echo "make bench      the toolkit against its peers; make test-calibration its estimators over many seeds"
 	@echo "make test-cluster   the workflow on a real Slurm on this machine (root)"
@@ -32,7 +34,7 @@ help:
 	@echo "make clean      delete results, analysis and reports (not the data cache)"
 
 reports: setup
-	@$(WITH_ENV) replicate reports $(PAPERS) $(if $(SCALE),--scale $(SCALE))
+	@$(WITH_ENV) REPLICATIONS_MAKE=$$PPID replicate reports $(PAPERS) $(if $(SCALE),--scale $(SCALE)) $(if $(WAIT),--wait)
 
 test: $(VENV)/.test check
 	$(WITH_ENV) pytest

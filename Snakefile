@@ -13,10 +13,26 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from common.errors import UserError
+from common.workflow import ownership
 from common.workflow.graph import Graph
 from common.workflow.slurm import check_cluster, status_command
 
 min_version("9.27")
+
+RESULTS = Path("results").absolute()
+try:
+    ownership.adopt_workflow(os.environ, RESULTS, workflow.is_main_process)
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+
+onstart:
+    if workflow.is_main_process and not workflow.touch:
+        try:
+            ownership.begin_workflow(os.environ, RESULTS, workflow.local_exec)
+        except UserError as error:
+            raise WorkflowError(str(error)) from None
+
 
 GRAPH = Graph(Path(workflow.basedir), config.get("scale"))
 SCALE = GRAPH.scale
@@ -94,7 +110,7 @@ rule data:
     params:
         state=GRAPH.data_state,
     shell:
-        "{PYTHON} -m common.cli step data {wildcards.name} {output} > {log} 2>&1"
+        "{PYTHON} -m common.cli step data {wildcards.name:q} {output:q} > {log:q} 2>&1"
 
 
 for paper, experiment in GRAPH.rules:
@@ -132,12 +148,15 @@ for paper, experiment in GRAPH.rules:
             state=GRAPH.job_state,
         shell:
             # Snakemake deletes the log before each attempt; under a second name all of them stay.
-            "log={log}; touch ${{log%.log}}.attempts.log; ln -f ${{log%.log}}.attempts.log {log}; "
-            # A process that was killed leaves no marker: its last attempt says so (not where a user ended it).
-            "code=0; {PYTHON} -m common.cli step job {output} {SCALE} --attempt {resources.attempt}"
-            " --attempts {resources.attempts} --runtime {resources.runtime} >> {log} 2>&1 || code=$?; "
-            "if [ $code -gt 128 ] && [ $code -ne 130 ] && [ $code -ne 143 ] && [ {resources.attempt} -ge {resources.attempts} ]; then "
-            "{PYTHON} -m common.cli step killed {output} {SCALE} $code >> {log} 2>&1; code=0; fi; exit $code"
+            'log={log:q}; touch "${{log%.log}}.attempts.log"; ln -f "${{log%.log}}.attempts.log" "$log"; '
+            # The shell outlives what asks the job to end, so that Snakemake waits for its checkpoint.
+            "trap : HUP INT TERM; "
+            # A process that was killed leaves no marker: its last attempt says so (not where it was asked to end).
+            "code=0; {PYTHON} -m common.cli step job {output:q} {SCALE} --attempt {resources.attempt}"
+            ' --attempts {resources.attempts} --runtime {resources.runtime} >> "$log" 2>&1 || code=$?; '
+            "case $code in 129|130|143) exit $code;; esac; "
+            "if [ $code -gt 128 ] && [ {resources.attempt} -ge {resources.attempts} ]; then "
+            '{PYTHON} -m common.cli step killed {output:q} {SCALE} $code >> "$log" 2>&1; code=0; fi; exit $code'
 
 
 rule gather:
@@ -158,7 +177,7 @@ rule analyse:
     params:
         state=lambda wildcards: GRAPH.analysis_state(wildcards.paper),
     shell:
-        "{PYTHON} -m common.cli step analyse {wildcards.paper} {wildcards.scale} > {log} 2>&1"
+        "{PYTHON} -m common.cli step analyse {wildcards.paper:q} {wildcards.scale} > {log:q} 2>&1"
 
 
 rule page:
@@ -171,7 +190,7 @@ rule page:
     params:
         state=lambda wildcards: GRAPH.page_state(wildcards.paper),
     shell:
-        "{PYTHON} -m common.cli step page {wildcards.paper} {SCALE} > {log} 2>&1"
+        "{PYTHON} -m common.cli step page {wildcards.paper:q} {SCALE} > {log:q} 2>&1"
 
 
 rule index:

@@ -13,6 +13,7 @@ import typer
 from common.errors import UserError
 from common.experiments.config import SCALES
 from common.files import as_json, project_root
+from common.output import unfailing
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -21,8 +22,8 @@ app = typer.Typer(
 internal = typer.Typer(hidden=True, help="Steps of the workflow; Snakemake calls them.")
 app.add_typer(internal, name="step")
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
+INTERRUPTED = (129, 130, 143)
+"""Exit codes after SIGHUP (a closed terminal), Ctrl-C and SIGTERM."""
 
 Scale = Annotated[str, typer.Option("--scale", "-s", help=f"One of {', '.join(SCALES)}.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -185,11 +186,13 @@ def reports(
     cores: Annotated[int, typer.Option(help="Cores to use; 0 means all.")] = 0,
     retry: Annotated[list[str] | None, typer.Option(help="Outcome to try again although nothing changed.")] = None,
     pages: Annotated[bool, typer.Option(help="Build pages, not only metrics, figures and verdicts.")] = True,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for another build of this checkout to end.")] = False,
 ) -> None:
     """Bring everything up to date and build the report, with progress and an estimate of the time left."""
     from common.workflow.build import build
 
-    raise typer.Exit(build(_folders(), _scale(scale), papers or [], cores, frozenset(retry or ()), pages=pages))
+    tried = frozenset(retry or ())
+    raise typer.Exit(build(_folders(), _scale(scale), papers or [], cores, tried, pages=pages, wait=wait))
 
 
 @app.command()
@@ -328,6 +331,14 @@ def measure(
     print(as_json(result), end="") if json else measuring.show(result)
 
 
+@internal.callback()
+def step() -> None:
+    """A step ends with the workflow that started it, and holds the checkout as long as it lives."""
+    from common.workflow.ownership import attend
+
+    attend(_folders().results)
+
+
 @internal.command("data")
 def step_data(name: str, marker: Path) -> None:
     """Fetch a data set; the marker tells its digest or why there is none."""
@@ -391,13 +402,13 @@ def step_page(paper: str, scale: str) -> None:
 @internal.command("index")
 def step_index(scale: str) -> None:
     """The index of the pages that there are; one process at a time writes it."""
-    import fcntl
+    import math
 
+    from common.locks import lock
     from common.reports import build_index
 
     root = project_root()
-    with (root / "results" / ".index.lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    with lock(root / "results" / ".index.lock", seconds_left=lambda: math.inf):
         build_index(root, scale)
 
 
@@ -407,10 +418,11 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     started = time.monotonic()
+    unfailing()
     try:
         app()
     except SystemExit as end:
-        if end.code == INTERRUPTED:
+        if end.code in INTERRUPTED:
             print(f"Stopped after {time.monotonic() - started:.0f} s; the same command continues.", file=sys.stderr)
         raise
     except (UserError, OSError) as error:

@@ -1,23 +1,38 @@
-"""Files that are never half-written, and where the project lies."""
+"""Files that are never half-written or half-read, and where the project lies.
 
+Whoever writes a file that another process may read does so through `atomic_path`, and whoever reads what another
+process may be writing lists it with `published` and reads it with `peek_json`: what is missing, empty or half there
+is not there yet.
+"""
+
+import errno
+import glob
 import json
 import math
 import os
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
 
+TEMPORARY = ".partial"
+"""What the name of a temporary file ends in; it begins with a dot."""
+ABANDONED_SECONDS = 3600.0
+"""A temporary file that nobody has written to for so long belongs to a process that was killed."""
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
+"""Errors that say that a file is not there, or on NFS no longer."""
+
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place, fsynced, when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -36,6 +51,35 @@ def remove_temporary_files(folder: Path) -> None:
     for path in folder.rglob(".*"):
         if path.is_file():
             path.unlink()
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Delete temporary files in `folder` that a killed process left long ago; others may be writing there."""
+    for name in glob.glob(f".*{TEMPORARY}", root_dir=folder):
+        status = status_of(folder / name)
+        if status is not None and time.time() - status.st_mtime > ABANDONED_SECONDS:
+            with suppress(OSError):
+                (folder / name).unlink()
+
+
+def published(folder: Path, pattern: str = "*") -> list[Path]:
+    """Paths below `folder` that match a glob pattern, sorted: complete files and folders, none that is being written.
+
+    As in a shell, a wildcard matches no name that begins with a dot, so no temporary file either. A folder that is
+    missing, or is removed meanwhile, holds nothing.
+    """
+    found = glob.glob(pattern, root_dir=folder, recursive=True)
+    return sorted(folder / name for name in found if not name.endswith(TEMPORARY))
+
+
+def status_of(path: Path) -> os.stat_result | None:
+    """Size and times of a file that another process may remove; None where it is not there."""
+    try:
+        return path.stat()
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
 
 
 def sync_folder(folder: Path) -> None:
@@ -97,6 +141,18 @@ def read_json(path: Path) -> Any:
         raise UserError(
             f"{path}:{error.lineno}: not JSON ({error.msg}); delete the file to have it rebuilt."
         ) from error
+
+
+def peek_json(path: Path) -> Any:
+    """The content of a JSON file that another process writes or removes; None while it is missing, empty or half."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # not JSON, not UTF-8
+        return None
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
 
 
 def project_root() -> Path:

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -343,16 +343,21 @@ def key(run: Run) -> str:
 
 @contextmanager
 def stopping_at_checkpoints(clock: Clock) -> Iterator[None]:
-    """SIGTERM and the first Ctrl-C end the job at its next checkpoint; the second Ctrl-C ends it at once."""
+    """SIGTERM, SIGHUP (a closed terminal) and the first Ctrl-C end the job at its next checkpoint.
+
+    The second Ctrl-C ends it at once. A signal that was ignored before (SIGHUP under nohup) stays so.
+    """
 
     def stop(number: int, frame: Any) -> None:
         if number == signal.SIGINT:
             if clock.stop_requested:
                 raise KeyboardInterrupt
-            print("\nEnding at the next checkpoint; Ctrl-C again ends at once.", file=sys.stderr, flush=True)
+            with suppress(OSError):  # not print(): it may be in the middle of printing
+                os.write(2, b"\nEnding at the next checkpoint; Ctrl-C again ends at once.\n")
         clock.stop_requested = True
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    ending = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    before = {number: signal.signal(number, stop) for number in ending if signal.getsignal(number) != signal.SIG_IGN}
     try:
         yield
     finally:

@@ -35,8 +35,10 @@ def dirty(root: Path) -> bool | None:
 
 
 def _git(root: Path, *arguments: str) -> str:
+    """What git says, without taking the lock that a user's own git call may need; empty where it fails."""
+    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
     try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

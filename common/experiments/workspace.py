@@ -6,21 +6,17 @@ Layout below `results/.work/<scale>/<paper>/<experiment>/<first run>/`:
 killed process's successor does those that are missing.
 """
 
-import fcntl
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from common.errors import UserError
 from common.experiments.grid import Run
 from common.experiments.outcomes import Results
 from common.files import atomic_path, read_json, remove_temporary_files, sync_folder, write_json
-
-LOOK_SECONDS = 0.5
-"""Between two attempts to open a workspace that another process holds."""
+from common.locks import Taken, lock
 
 
 class Busy(UserError):
@@ -51,14 +47,11 @@ class Workspace:
         Raises:
             Busy: another process holds it.
         """
-        path = self.folder.with_name(f".{self.folder.name}.lock")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as stream:
-            while not _taken(stream):
-                if seconds_left is None or seconds_left() <= 0:
-                    raise Busy(f"{self.runs[0]} is being computed by another process; wait for it or stop it.")
-                time.sleep(LOOK_SECONDS)
-            yield
+        try:
+            with lock(self.folder.with_name(f".{self.folder.name}.lock"), seconds_left=seconds_left):
+                yield
+        except Taken:
+            raise Busy(f"{self.runs[0]} is being computed by another process; wait for it or stop it.") from None
 
     def begin(self, identities: Mapping[str, str]) -> None:
         """Prepare to compute runs of the given identities, keeping a checkpoint of just these runs.
@@ -113,15 +106,6 @@ class Workspace:
             if complete.is_dir():
                 _replace(complete, place / name, aside=self.folder / "replaced" / name)
         shutil.rmtree(self.folder)
-
-
-def _taken(stream: TextIO) -> bool:
-    """Whether the lock on a file is ours now."""
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _replace(new: Path, place: Path, aside: Path) -> None:

@@ -1,12 +1,12 @@
 """`replicate reports`: the whole workflow on this machine, with progress and the time left."""
 
-import fcntl
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from common.errors import UserError
 from common.experiments.identity import Identities
 from common.experiments.replication import Replication
-from common.files import read_json
+from common.files import peek_json, status_of
+from common.workflow import ownership
 from common.workflow.discovery import discover, find, healthy
 from common.workflow.listing import counts_text
 from common.workflow.plan import JobPlan, duration_text, plan
@@ -26,15 +27,29 @@ from common.workflow.tracking import sync
 
 
 def build(
-    folders: Folders, scale: str, papers: Sequence[str], cores: int, retry: frozenset[str], *, pages: bool = True
+    folders: Folders,
+    scale: str,
+    papers: Sequence[str],
+    cores: int,
+    retry: frozenset[str],
+    *,
+    pages: bool = True,
+    wait: bool = False,
 ) -> int:
     """Bring the report (without `pages`: metrics, figures and verdicts) up to date with Snakemake.
 
-    A Snakemake profile in the environment (SNAKEMAKE_PROFILE) says where jobs run; without one, here.
+    A Snakemake profile in the environment (SNAKEMAKE_PROFILE) says where jobs run; without one, here. At a signal
+    that asks it to end, jobs save their checkpoints first.
+
+    Args:
+        wait: for another build of this checkout, or what is left of one.
 
     Returns:
-        0; 1 if a run or a step failed; 2 if files of a replication are not in order. Everything that can be
-        built is built all the same.
+        0; 1 if a run or a step failed; 2 if files of a replication are not in order; 128 and the number of a signal
+        that ended it. Everything that can be built is built all the same.
+
+    Raises:
+        UserError: another build is at work in this checkout, and nobody wants to wait for it.
     """
     check_retry(retry)
     root = folders.root
@@ -48,7 +63,7 @@ def build(
         print(f"replicate: {sentence}", file=sys.stderr)
     cores = cores or os.cpu_count() or 1
     index = root / "reports" / "index.html"
-    with _alone(folders.results):
+    with ownership.checkout(folders.results, lambda sentence: _waits(sentence, wait)):
         sync(root)
         jobs = [job for replication in replications.values() for job in plan(replication, scale, folders.store)]
         due = _due_markers(folders, replications, scale, retry)
@@ -62,27 +77,62 @@ def build(
         command += [] if "SNAKEMAKE_PROFILE" in os.environ else ["--cores", str(cores)]
         command += ["--forcerun", *due] if due else []
         command += ["--config", f"scale={scale}", "--", *targets]
-        with log.open("w") as stream:
-            process = subprocess.Popen(command, cwd=root, stdout=stream, stderr=subprocess.STDOUT)
-            try:
-                code = _watch(process, folders, scale, jobs)
-            except KeyboardInterrupt:
-                process.wait()
-                raise
+        code, asked = _execute(command, log, folders, scale, jobs)
+        if asked:
+            return 128 + asked
         failed = _conclude(code, folders, scale, replications, index, log)
     return 1 if failed else 2 if broken else 0
 
 
-@contextmanager
-def _alone(results: Path) -> Iterator[None]:
-    """Hold the checkout for this build; the lock goes with the process, whatever becomes of it."""
-    results.mkdir(parents=True, exist_ok=True)
-    with (results / ".lock").open("w") as stream:
+def _waits(sentence: str, wait: bool) -> bool:
+    """Whether to wait for who is at work: as the option says, else on a terminal as its user answers."""
+    if wait:
+        print(f"Waiting: {sentence}", flush=True)
+    elif sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty():
+        print(f"{sentence[0].upper()}{sentence[1:]}")
+        with suppress(EOFError):
+            return input("Wait for it? [Y/n] ").strip().lower() in ("", "y", "yes")
+    return wait
+
+
+def _execute(
+    command: Sequence[str], log: Path, folders: Folders, scale: str, jobs: Sequence[JobPlan]
+) -> tuple[int, int]:
+    """Snakemake's exit code, and the first signal that asked to end (0: none); afterwards no step lives here."""
+    here = "SNAKEMAKE_PROFILE" not in os.environ
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            command,
+            cwd=folders.root,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, ownership.BUILD: str(os.getpid())},
+        )
+
+    def end(number: int) -> None:
+        # Of Ctrl-C Snakemake hears itself; on a cluster it cancels its jobs then, which a second signal would disturb.
+        if here or number != signal.SIGINT:
+            process.terminate()
+
+    with ownership.passing_on(end) as came:
+        ownership.end_with(ownership.owners(os.environ, ownership.MAKE))
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError("another `make reports` is at work in this checkout; wait for it or stop it.") from None
-        yield
+            _show(process, folders, scale, jobs)
+        finally:
+            process.wait()
+        ownership.wait_for_steps(folders.results)
+    return process.returncode, came[0] if came else 0
+
+
+def _show(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan]) -> None:
+    """Show progress until Snakemake ends or showing it fails, which is one line and ends nothing else."""
+    try:
+        _watch(process, folders, scale, jobs)
+    except Exception as error:
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        with suppress(OSError):
+            print(f"replicate: progress cannot be shown ({what}); the build goes on.", file=sys.stderr, flush=True)
 
 
 def _due_markers(
@@ -138,6 +188,7 @@ def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, job
     }
     total = sum(weight.values())
     started = time.time()
+    earlier = {job: _written(path) for job, path in marker.items()}
     console = Console()
     done: set[str] = set()
     failed: set[str] = set()
@@ -150,8 +201,9 @@ def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, job
         while process.poll() is None:
             time.sleep(max(0.3, len(weight) / 3000))  # each look asks for every marker
             running = [one for one in in_flight(folders.results, scale) if one.id in weight]
-            ended = {job for job in weight.keys() - done if _written_since(marker[job], started)}
-            failed |= {job for job in ended if _holds_a_failure(marker[job])}
+            written = {job for job in weight.keys() - done if _written(marker[job]) not in (None, earlier[job])}
+            ended = {job for job in written if not _holds(marker[job], "unfinished")}
+            failed |= {job for job in ended if _holds(marker[job], "failed")}
             done |= ended
             flying = sum(weight[one.id] * one.fraction for one in running)
             fraction = min((sum(weight[job] for job in done) + flying) / total, 1.0) if total else 1.0
@@ -170,14 +222,15 @@ def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, job
     return process.returncode
 
 
-def _holds_a_failure(marker: Path) -> bool:
-    with suppress(OSError):  # a further attempt takes the marker away
-        return any(outcome["status"] == "failed" for outcome in read_json(marker)["runs"].values())
-    return False
+def _holds(marker: Path, status: str) -> bool:
+    content = peek_json(marker)  # a further attempt takes the marker away
+    return content is not None and any(outcome["status"] == status for outcome in content["runs"].values())
 
 
-def _written_since(path: Path, moment: float) -> bool:
-    return path.is_file() and path.stat().st_mtime >= moment
+def _written(path: Path) -> tuple[int, int] | None:
+    """What tells one version of a file from the next, whatever the clocks say; None where there is none."""
+    status = status_of(path)
+    return None if status is None else (status.st_mtime_ns, status.st_ino)
 
 
 def _conclude(
@@ -198,11 +251,11 @@ def _conclude(
             undone |= status in ("failed", "missing", "unfinished")
             if status == "failed":
                 print("  unchanged, it is not tried again unless you say so: --retry failed")
-        path = folders.analysis(scale, name) / "verdicts.json"
-        if path.is_file():
-            verdicts += [verdict["verdict"] for verdict in read_json(path)]
+        found = peek_json(folders.analysis(scale, name) / "verdicts.json")
+        verdicts += [verdict["verdict"] for verdict in found or []]
     if code:
-        print(f"A step of the workflow failed ({_shown(log)}):", file=sys.stderr)
+        killed = f"Snakemake was killed by signal {-code}" if code < 0 else "A step of the workflow failed"
+        print(f"{killed} ({_shown(log)}):", file=sys.stderr)
         print("\n".join(_errors(folders.root, log)), file=sys.stderr)
     stale = " as it was before" if code else ""
     print(f"{len(verdicts)} claims: {counts_text(verdicts)}. The report{stale}: {_shown(index)}")
@@ -211,13 +264,14 @@ def _conclude(
 
 def _errors(root: Path, log: Path) -> list[str]:
     """What the failed steps said: the sentences that they printed for the user, else the ends of their logs."""
-    lines = log.read_text().splitlines()
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     found = []
     for line in lines:
         name, marked, _ = line.strip().removeprefix("log: ").partition(" (check log file")
         path = root / name
         if marked and path.is_file():
-            said = path.read_text().rpartition("Attempt 1 of ")[2].splitlines()  # logs of jobs go further back
-            sentences = [text for text in said if text.startswith("replicate: ")]
-            found += sentences or [f"{name}: {text}" for text in said[-3:]]
+            text = path.read_text(encoding="utf-8", errors="replace")  # whatever a job wrote
+            said = text.rpartition("Attempt 1 of ")[2].splitlines()  # logs of jobs go further back
+            sentences = [line for line in said if line.startswith("replicate: ")]
+            found += sentences or [f"{name}: {line}" for line in said[-3:]]
     return list(dict.fromkeys(found)) or lines[-10:]

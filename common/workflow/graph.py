@@ -14,7 +14,7 @@ from common.experiments.grid import Job
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import check_scale
-from common.files import read_json
+from common.files import peek_json, status_of
 from common.workflow.discovery import discover, healthy
 from common.workflow.state import analysis_digest, job_state
 
@@ -143,8 +143,9 @@ class Graph:
 
         digest = load_registry().entry(wildcards.name).digest
         path = self.root / self.data_marker(wildcards.scale, wildcards.paper, wildcards.name)
-        unavailable = path.is_file() and read_json(path)["digest"] is None
-        return digest + (f" again {path.stat().st_mtime_ns}" if unavailable else "")
+        written, said = status_of(path), peek_json(path)
+        unavailable = written is not None and (said is None or said["digest"] is None)
+        return digest + (f" again {written.st_mtime_ns}" if written and unavailable else "")
 
     def data_marker(self, scale: str, paper: str, name: str) -> str:
         """The file that tells whether a paper's data set is there."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from common.experiments.grid import Job, Run
-from common.files import read_json, write_json
+from common.files import peek_json, published, remove_abandoned, status_of, write_json
 
 SILENT_SECONDS = 900.0
 """A job on another node that has told nothing for so long is taken for dead."""
@@ -54,6 +54,7 @@ class JobProgress:
         """Take the file away: the job has ended."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
+            remove_abandoned(self.path.parent)
         if self._log.isatty():
             print(" " * 100, end="\r", file=self._log, flush=True)
 
@@ -71,13 +72,12 @@ class Watched:
 def in_flight(results: Path, scale: str) -> list[Watched]:
     """The jobs of a scale that run now, on this machine or on nodes that share the results folder."""
     found = []
-    for path in sorted((results / ".progress" / scale).glob("*/*.json")):
-        with suppress(OSError):
-            content = read_json(path)
-            if _runs(content, path.stat().st_mtime):
-                found.append(
-                    Watched(path.stem.rpartition("-")[2], content["fraction"], content["seconds"], content["run"])
-                )
+    for path in published(results / ".progress" / scale, "*/*.json"):
+        with suppress(OSError, KeyError, TypeError, ValueError):  # a file of another version
+            content, status = peek_json(path), status_of(path)
+            if content is not None and status is not None and _runs(content, status.st_mtime):
+                told = float(content["fraction"]), float(content["seconds"]), str(content["run"])
+                found.append(Watched(path.stem.rpartition("-")[2], *told))
     return found
 
 
@@ -85,8 +85,13 @@ def _runs(content: dict[str, Any], written: float) -> bool:
     """Whether the process lives; of one on another machine its last sign of life tells."""
     if content.get("host", socket.gethostname()) != socket.gethostname():
         return time.time() - written < SILENT_SECONDS
+    return lives(content["pid"])
+
+
+def lives(pid: int) -> bool:
+    """Whether there is a process of this number on this machine."""
     try:
-        os.kill(content["pid"], 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.errors import UserError
 from common.experiments.grid import Job, Run
@@ -16,9 +17,13 @@ from common.experiments.outcomes import COMPUTED, SETTLED, Outcome, RunRecord
 from common.experiments.replication import Replication, suggestion
 from common.files import write_json
 from common.workflow.discovery import find, healthy, make_importable, select
+from common.workflow.ownership import ENDED, attended
 from common.workflow.progress import JobProgress
 from common.workflow.slurm import inside_a_job, minutes_left
 from common.workflow.state import Folders
+
+if TYPE_CHECKING:
+    from common.experiments.context import Clock
 
 RETRYABLE = ("failed",)
 
@@ -36,12 +41,18 @@ def run_target(folders: Folders, target: str, scale: str, minutes: float | None,
         raise UserError(broken[replication.name])
     importlib.import_module("common.experiments.execution")  # its two seconds are no computing time
 
-    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    clock = _clock(minutes)
     outcomes: dict[str, Outcome] = {}
     for job in _jobs(replication, experiment, scale):
-        outcomes |= execute(folders, replication, job, deadline, retry)
+        outcomes |= execute(folders, replication, job, clock, retry)
     print(summary(outcomes))
     return exit_code(outcomes)
+
+
+def _clock(minutes: float | None) -> "Clock":
+    from common.experiments.context import Clock
+
+    return Clock(None if minutes is None else time.monotonic() + 60 * minutes)
 
 
 def check_retry(retry: Iterable[str]) -> None:
@@ -75,20 +86,18 @@ def execute(
     folders: Folders,
     replication: Replication,
     job: Job,
-    deadline: float | None,
+    clock: "Clock",
     retry: frozenset[str],
     *,
     wait: bool = False,
 ) -> dict[str, Outcome]:
     """Execute one job, showing its progress; `wait` for another process that computes the same runs."""
     make_importable(folders.root)
-    from common.experiments.context import Clock
     from common.experiments.execution import DISK_FULL, Executor, prepare_torch, stopping_at_checkpoints
 
     experiments = dict.fromkeys(run.experiment for run in job.runs)
     cpus = max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments)
     progress = JobProgress(folders.results, job)
-    clock = Clock(deadline)
     try:
         with stopping_at_checkpoints(clock):
             executor = Executor(replication, folders.store, prepare_torch(cpus), clock, retry, wait, progress)
@@ -153,7 +162,8 @@ def job_step(folders: Folders, marker: str, scale: str, attempt: int, attempts: 
     """The workflow's `run` rule: execute a job.
 
     Before the last attempt an unsettled job exits non-zero and is tried again; the last one leaves its marker
-    whatever became of the runs, so that what there is gets analysed.
+    whatever became of the runs, so that what there is gets analysed. One that was asked to end leaves none: the
+    workflow ends as well.
     """
     last = attempt >= attempts
     print(
@@ -163,16 +173,19 @@ def job_step(folders: Folders, marker: str, scale: str, attempt: int, attempts: 
     if inside_a_job():
         os.environ.setdefault("REPLICATIONS_OFFLINE", "1")  # a compute node fetches nothing: the data rule has
     replication, job = _job_of(folders, marker, scale)
-    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    clock = _clock(minutes)
     try:
-        outcomes = execute(folders, replication, job, deadline, frozenset({"failed"}), wait=True)
+        outcomes = execute(folders, replication, job, clock, frozenset({"failed"}), wait=True)
     except UserError as error:
         print(f"replicate: {error}", file=sys.stderr)
         if not last:
             return 2
         outcomes = _all_failed(folders, replication, job, str(error))
     print(summary(outcomes))
-    return 0 if last else exit_code(outcomes)
+    code = exit_code(outcomes)
+    if code and clock.stop_requested and attended():
+        return ENDED
+    return 0 if last else code
 
 
 def killed_step(folders: Folders, marker: str, scale: str, code: int) -> None:

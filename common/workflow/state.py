@@ -8,6 +8,7 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results
 from common.experiments.replication import Replication
+from common.files import status_of
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ def job_state(job: Job, identities: Identities, results: Results) -> str:
         name: [outcome.status, outcome.reason] for name, outcome in marker.items() if outcome.status in FORGOTTEN
     }
     parts = {f"{run.experiment}/{run.name}": identities.digest(run) for run in job.runs}
-    suffix = f" again {(results.root / job.marker).stat().st_mtime_ns}" if open_again else ""
-    return short_digest(parts) + suffix
+    written = status_of(results.root / job.marker) if open_again else None
+    return short_digest(parts) + (f" again {written.st_mtime_ns}" if written else "")
 
 
 def analysis_digest(replication: Replication) -> str:

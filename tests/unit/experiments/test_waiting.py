@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from common.experiments import workspace
+from common import locks
 from common.experiments.context import Clock
 from common.experiments.execution import Executor
 from common.experiments.outcomes import Outcome, Results
@@ -19,7 +19,7 @@ from tests.conftest import Project
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(locks, "LOOK_SECONDS", 0.01)
 
 
 @contextmanager

@@ -1,0 +1,48 @@
+"""Standard output and error that cannot fail: whoever reads them may leave, the work goes on."""
+
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+_ENDED = b"replicate: nobody reads the output any more; the work goes on.\n"
+
+
+class _Unfailing(io.FileIO):
+    """A descriptor to write to; what cannot be written (a closed pipe, a terminal that is gone) is dropped."""
+
+    failed = False
+
+    def write(self, data: Any) -> int:
+        try:
+            if not self.failed:
+                written = super().write(data)
+                return len(data) if written is None else written
+        except OSError:
+            self.failed = True
+            if self.fileno() != 2:
+                with suppress(OSError):
+                    os.write(2, _ENDED)
+        return len(data)
+
+
+def unfailing() -> None:
+    """From now on no error in writing to standard output or error reaches the program, nor its exit code.
+
+    Characters that the terminal's encoding lacks are replaced. What has taken the place of the streams is left alone.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None or stream is not getattr(sys, f"__{name}__"):
+            continue
+        stream.flush()
+        raw = _Unfailing(stream.fileno(), "w", closefd=False)
+        wrapped = io.TextIOWrapper(
+            io.BufferedWriter(raw),
+            encoding=stream.encoding,
+            errors="replace" if name == "stdout" else "backslashreplace",
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+        setattr(sys, name, wrapped)
