@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from common.errors import UserError
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.files import as_json, project_root
 
 app = typer.Typer(

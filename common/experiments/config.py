@@ -1,12 +1,11 @@
 """config.yaml: base parameters, grid, scales, needs and resources of each experiment of a replication."""
 
 import re
-from typing import Any, Literal, get_args
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
-Scale = Literal["smoke", "laptop", "workstation", "paper"]
-SCALES: tuple[str, ...] = get_args(Scale)
+from common.experiments.scales import Scale
 
 Axis = int | list[Any] | dict[str, dict[str, Any]]
 """An integer (0 … n-1), a list of values, or labels with the parameters that each sets."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.files import write_if_changed
 from common.workflow.discovery import discover
 from common.workflow.graph import default_scale
