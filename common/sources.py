@@ -69,7 +69,7 @@ def read_source(path: Path) -> str:
     content = b""
     try:
         content = path.read_bytes()
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

@@ -45,12 +45,13 @@ class Sources:
             installed.
 
     Attributes:
+        roots: where modules are looked for, in this order.
         texts: canonical texts of definitions, as far as they were asked for (see `digests.py`).
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._roots = (root, Path(__file__).parents[2])
+        self.roots = (root, Path(__file__).parents[2])
         self.texts: dict[Key, list[str]] = {}
         self._modules: dict[str, Module | None] = {}
         self._uses: dict[Key, tuple[Key, ...]] = {}
@@ -69,7 +70,7 @@ class Sources:
 
     def _files(self) -> list[Path]:
         found, seen = [], set()
-        for top in (root / package for package in LOCAL_PACKAGES for root in self._roots):
+        for top in (root / package for package in LOCAL_PACKAGES for root in self.roots):
             for folder, folders, names in os.walk(top, followlinks=True):
                 real = os.path.realpath(folder)
                 folders[:] = [] if real in seen else [name for name in folders if name != "__pycache__"]
@@ -81,7 +82,7 @@ class Sources:
         parts = name.split(".")
         if parts[0] not in LOCAL_PACKAGES:
             return None
-        for root in self._roots:
+        for root in self.roots:
             folder = root.joinpath(*parts)
             for path in (folder.with_suffix(".py"), folder / "__init__.py"):
                 if path.is_file():

@@ -8,6 +8,7 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results
 from common.experiments.replication import Replication
+from common.sources import read_source
 
 
 @dataclass(frozen=True)
@@ -83,5 +84,5 @@ def analysis_digest(replication: Replication) -> str:
         for experiment in replication.experiments
         for entry in ("metrics", "figures")
     }
-    files = {name: (replication.folder / name).read_text() for name in ("claims.yaml", "paper.yaml")}
+    files = {name: read_source(replication.folder / name) for name in ("claims.yaml", "paper.yaml")}
     return short_digest({"code": code, "files": files})
