@@ -3,6 +3,7 @@
 Exit codes: 0 all is settled, 1 a run failed, 2 a user's mistake, 3 unfinished (call again to continue).
 """
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from common.errors import UserError
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.files import as_json, project_root
 from common.output import unfailing
 
@@ -21,6 +22,8 @@ app = typer.Typer(
 )  # fmt: skip
 internal = typer.Typer(hidden=True, help="Steps of the workflow; Snakemake calls them.")
 app.add_typer(internal, name="step")
+
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would read every installed package's metadata
 
 INTERRUPTED = (129, 130, 143)
 """Exit codes after SIGHUP (a closed terminal), Ctrl-C and SIGTERM."""
@@ -183,7 +186,7 @@ def accept(
 def reports(
     papers: Papers = None,
     scale: Scale = "",
-    cores: Annotated[int, typer.Option(help="Cores to use; 0 means all.")] = 0,
+    cores: Annotated[int, typer.Option(min=0, help="Cores to use; 0 means all.")] = 0,
     retry: Annotated[list[str] | None, typer.Option(help="Outcome to try again although nothing changed.")] = None,
     pages: Annotated[bool, typer.Option(help="Build pages, not only metrics, figures and verdicts.")] = True,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for another build of this checkout to end.")] = False,

@@ -1,28 +1,50 @@
-"""YAML files with types: an error names the file, the line and the key."""
+"""Files that somebody wrote, read with types: an error names the file, the line and the key."""
 
+import hashlib
 import re
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from common.errors import UserError
+from common.kept import checkout_of, content_digest, kept
 
-Model = TypeVar("Model", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+Model = TypeVar("Model", bound="BaseModel")
+
+DEEPEST = 100
+"""Lists and mappings in one another that a YAML file may hold."""
+
+_NOT_JSON = {f"tag:yaml.org,2002:{kind}" for kind in ("binary", "omap", "pairs", "set", "timestamp")}
+"""What YAML has and JSON, in which parameters are kept, lacks: a date is read as text, the others are refused."""
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads 1e-3 as a number and refuses a key given twice."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """SafeLoader (libyaml's where it is there) that reads 1e-3 as a number and refuses a key given twice."""
+
+    yaml_constructors = {tag: made for tag, made in yaml.SafeLoader.yaml_constructors.items() if tag not in _NOT_JSON}
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_JSON]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _at(key_node, "a list or mapping cannot be a key")
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise _at(key_node, f"the key {key_node.value} is no text; put it into quotes")
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} appears twice", key_node.start_mark)
+                raise _at(key_node, f"key {key!r} appears twice")
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
 
 
 _Loader.add_implicit_resolver(
@@ -32,20 +54,75 @@ _Loader.add_implicit_resolver(
 )
 
 
-def read_yaml(path: Path) -> tuple[Any, yaml.Node | None]:
-    """The content of a YAML file and its node tree (which knows the lines)."""
+def _at(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+def read_source(path: Path) -> str:
+    """The text of a file that somebody wrote.
+
+    Raises:
+        UserError: it is missing, cannot be read, or is not UTF-8; names the line.
+    """
     if not path.is_file():
         raise UserError(f"{path}: no such file.")
-    loader = _Loader(path.read_text())
+    content = b""
     try:
+        content = path.read_bytes()
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8.") from error
+
+
+def read_yaml(path: Path) -> tuple[Any, yaml.Node | None]:
+    """The content of a YAML file, of JSON's types alone, and its node tree (which knows the lines)."""
+    text = read_source(path)
+    loader = None
+    try:
+        _refuse_depth(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
-        return (loader.construct_document(node) if node is not None else None), node
+        return (loader.construct_object(node, deep=True) if node is not None else None), node
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise UserError(f"{path}:{line}: not valid YAML: {error.problem}.") from error
+    except yaml.reader.ReaderError as error:
+        raise UserError(f"{path}:{_line_of_control(text)}: not valid YAML: {error.reason}.") from error
+    except (ValueError, KeyError) as error:  # an integer of 5,000 digits, a !!bool that is none
+        raise UserError(f"{path}: not valid YAML: {error}.") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: not valid YAML: it is nested too deeply.") from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise `RecursionError` where a text nests deeper than `DEEPEST`: libyaml's composer would exhaust the stack.
+
+    Only a text whose brackets or indentation look like it is parsed for that.
+    """
+    depth = most = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth = depth + 1 if bracket in "[{" else max(depth - 1, 0)
+        most = max(most, depth)
+    if most <= DEEPEST and not re.search(rf"^[ ?-]{{{DEEPEST}}}", text, re.MULTILINE):
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise RecursionError
+
+
+def _line_of_control(text: str) -> int:
+    """Line (from 1) of the first character that YAML does not allow."""
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    return text[: found.start()].count("\n") + 1 if found else 1
 
 
 def line_of(node: yaml.Node | None, location: tuple[int | str, ...]) -> int:
@@ -70,18 +147,36 @@ def load_typed(path: Path, model: type[Model]) -> Model:
     Raises:
         UserError: the file is missing, is not YAML, or breaks the model; one sentence with file, line and key.
     """
-    content, node = read_yaml(path)
+    from pydantic import ValidationError
+
+    content = read_content(path)
     try:
         return model.model_validate({} if content is None and not _is_root(model) else content)
     except ValidationError as error:
-        raise UserError(validation_sentence(path, node, error)) from error
+        raise UserError(validation_sentence(path, read_yaml(path)[1], error)) from error
 
 
-def _is_root(model: type[BaseModel]) -> bool:
+def read_content(path: Path) -> Any:
+    """The content of a YAML file, of JSON's types alone."""
+    path = path.absolute()
+    text = read_source(path)
+    root = checkout_of(path.parent)
+    name = "-".join(path.relative_to(root).parts) if root else path.name
+    key = f"{hashlib.sha256(text.encode()).hexdigest()} {_reader()}"
+    return kept(root, name, key, lambda: read_yaml(path)[0])
+
+
+@cache
+def _reader() -> str:
+    """Digest of what reads YAML."""
+    return f"{content_digest([Path(__file__)])} {yaml.__version__} {yaml.__with_libyaml__}"
+
+
+def _is_root(model: "type[BaseModel]") -> bool:
     return bool(model.__pydantic_root_model__)
 
 
-def validation_sentence(path: Path, node: yaml.Node | None, error: ValidationError) -> str:
+def validation_sentence(path: Path, node: yaml.Node | None, error: "ValidationError") -> str:
     """The first of a model's complaints as `file:line: key: what is wrong (got …)`."""
     first = error.errors(include_url=False)[0]
     location = tuple(first["loc"])

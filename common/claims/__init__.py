@@ -9,7 +9,7 @@
 from typing import TYPE_CHECKING, Any
 
 from common.claims.checking import check
-from common.claims.schema import SCALES, Claim, load_claims
+from common.claims.schema import Claim, load_claims
 from common.claims.verdicts import VERDICTS, Verdict, expected_false_verdicts
 from common.claims.wording import rule_text
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from common.claims.judging import judge
 
 __all__ = [
-    "SCALES",
     "VERDICTS",
     "Claim",
     "Verdict",

@@ -8,7 +8,7 @@ import pandas as pd
 from common.claims.cells import RESULT, Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
 from common.claims.measuring import MINIMAL_SETTINGS, Measurement, measure
-from common.claims.schema import SCALES, Claim
+from common.claims.schema import Claim
 from common.claims.verdicts import (
     CONTRADICTED,
     INCONCLUSIVE,
@@ -20,6 +20,7 @@ from common.claims.verdicts import (
 )
 from common.claims.wording import accept_text, interval_text, number, pairs_text, rule_text
 from common.errors import UserError
+from common.experiments.scales import SCALES
 
 MINIMAL_SEEDS = 5
 

@@ -19,11 +19,10 @@ from pydantic import (
 )
 
 from common.errors import UserError
+from common.experiments.scales import Scale
 from common.sources import line_of, load_typed, read_yaml
 
 SEED = "seed"
-SCALES = ("smoke", "laptop", "workstation", "paper")
-Scale = Literal["smoke", "laptop", "workstation", "paper"]
 AxisValue = bool | int | float | str
 Selection = dict[str, AxisValue]
 
@@ -261,7 +260,7 @@ class Claim(_Strict):
     decidable_from: Scale = "laptop"
     unit: str | None = None
     amended: Amendment | None = None
-    _origin: str | None = PrivateAttr(None)
+    _origin: tuple[Path, int] | None = PrivateAttr(None)
 
     @field_validator("accept")
     @classmethod
@@ -281,7 +280,10 @@ class Claim(_Strict):
     @property
     def place(self) -> str:
         """How an error names the claim: file and line, if it came from a file, and id."""
-        return f"{self._origin}: claim {self.id}" if self._origin else f"claim {self.id}"
+        if self._origin is None:
+            return f"claim {self.id}"
+        path, index = self._origin
+        return f"{path}:{line_of(read_yaml(path)[1], (index,))}: claim {self.id}"
 
 
 class _ClaimsFile(RootModel[list[Claim]]):
@@ -295,12 +297,12 @@ def load_claims(path: Path) -> list[Claim]:
         UserError: the file is missing, is not YAML, or a claim breaks the schema or repeats an id; names the line.
     """
     claims = load_typed(path, _ClaimsFile).root
-    _, node = read_yaml(path)
     first: dict[str, int] = {}
     for index, claim in enumerate(claims):
-        line = line_of(node, (index,))
         if claim.id in first:
-            raise UserError(f"{path}:{line}: claim {claim.id} stands already in line {first[claim.id]}; rename one.")
-        first[claim.id] = line
-        claim._origin = f"{path}:{line}"
+            _, node = read_yaml(path)
+            line, before = line_of(node, (index,)), line_of(node, (first[claim.id],))
+            raise UserError(f"{path}:{line}: claim {claim.id} stands already in line {before}; rename one.")
+        first[claim.id] = index
+        claim._origin = path, index
     return claims

@@ -23,11 +23,18 @@ NOTE = "verified.json"
 
 
 def cache_folder() -> Path:
-    """`$REPLICATIONS_CACHE`, else `$XDG_CACHE_HOME/hessian-replications`, else the same below `~/.cache`."""
+    """`$REPLICATIONS_CACHE`, else `$XDG_CACHE_HOME/hessian-replications`, else the same below `~/.cache`.
+
+    A user without a home (a container's arbitrary number) has a folder of that number among the temporary ones.
+    """
     if chosen := os.environ.get("REPLICATIONS_CACHE"):
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "hessian-replications"
+        return Path(os.path.expanduser(chosen))
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "hessian-replications"
+    try:
+        return Path.home() / ".cache" / "hessian-replications"
+    except RuntimeError:
+        return Path(tempfile.gettempdir(), f"hessian-replications-{os.getuid()}")
 
 
 def shown(path: Path) -> str:

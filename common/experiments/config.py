@@ -1,17 +1,27 @@
 """config.yaml: base parameters, grid, scales, needs and resources of each experiment of a replication."""
 
+import keyword
 import re
-from typing import Any, Literal, get_args
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
-Scale = Literal["smoke", "laptop", "workstation", "paper"]
-SCALES: tuple[str, ...] = get_args(Scale)
+from common.experiments.scales import SCALES as SCALES
+from common.experiments.scales import Scale
 
 Axis = int | list[Any] | dict[str, dict[str, Any]]
 """An integer (0 … n-1), a list of values, or labels with the parameters that each sets."""
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
+"""Values of axes, as they stand in the names of runs."""
+NAMES_ARE = "take lower-case letters, digits and underscores, a letter first, no Python keyword, and not 'all'"
+MOST_RUNS = 100_000
+"""Runs that the grid of an experiment may have at a scale."""
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` can name a replication or an experiment: a folder, a module and a word of commands."""
+    return bool(re.fullmatch(r"[a-z][a-z0-9_]*", text)) and not keyword.iskeyword(text) and text != "all"
 
 
 class _Strict(BaseModel):
@@ -114,8 +124,8 @@ class ReplicationConfig(RootModel[dict[str, ExperimentConfig]]):
     @classmethod
     def _names(cls, root: dict[str, ExperimentConfig]) -> dict[str, ExperimentConfig]:
         for name in root:
-            if not name.isidentifier() or name == "all":
-                raise ValueError(f"{name!r} is not the name of an experiment: use a Python identifier other than 'all'")
+            if not is_name(name):
+                raise ValueError(f"{name!r} cannot name an experiment: {NAMES_ARE}")
         return root
 
 
@@ -135,6 +145,8 @@ def axis_points(name: str, axis: Axis) -> list[tuple[Any, dict[str, Any]]]:
 
 def _checked_grid(grid: dict[str, Axis]) -> dict[str, Axis]:
     for name, axis in grid.items():
+        if isinstance(axis, int) and axis > MOST_RUNS:
+            raise ValueError(f"axis {name!r} has {axis:,} values; an experiment may have {MOST_RUNS:,} runs at most")
         points = axis_points(name, axis)
         if not points:
             raise ValueError(f"axis {name!r} has no values")

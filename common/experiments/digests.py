@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from common.errors import UserError
 from common.experiments.syntax import Sources
 from common.files import as_json
 
@@ -27,9 +28,14 @@ def code_digest(sources: Sources, module: str, entry: str) -> str:
     roots = [(module, entry)]
     if entry == "run":
         roots += [(module, "Parameters"), *_BEHIND_THE_CONTEXT]
-    found = sources.reachable(roots)
-    texts = sorted(f"{name}={canonical(statement)!r}" for (_, name), body in found.items() for statement in body)
-    return short_digest(texts)
+    try:
+        found = sources.reachable(roots)
+        for key, body in found.items():
+            if key not in sources.texts:
+                sources.texts[key] = [f"{key[1]}={canonical(statement)!r}" for statement in body]
+    except RecursionError as error:
+        raise UserError(f"{module}.{entry} uses an expression that is nested too deeply to be read.") from error
+    return short_digest(sorted(text for key in found for text in sources.texts[key]))
 
 
 def canonical(node: Any) -> Any:

@@ -329,7 +329,7 @@ class Executor:
             first = error.errors(include_url=False)[0]
             name = ".".join(str(part) for part in first["loc"])
             raise UserError(
-                f"{self.replication.line_of_parameter(run.experiment, name)}: {run.experiment}.{name} = "
+                f"{self.replication.line_of_parameter(run, name)}: {run.experiment}.{name} = "
                 f"{first['input']!r} at scale {run.scale}: {first['msg']}."
             ) from error
         self.replication.needed(run)

@@ -2,13 +2,14 @@
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
-from common.experiments.config import Axis, ExperimentConfig, axis_points, axis_text
+from common.experiments.config import MOST_RUNS, Axis, ExperimentConfig, axis_points, axis_text
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def expand(paper: str, experiment: str, config: ExperimentConfig, scale: str) ->
     """All runs of an experiment at a scale, in the order of the grid.
 
     Raises:
-        UserError: two axes set one parameter, zipped axes differ in length, or `exclude` names no axis.
+        UserError: two axes set one parameter, zipped axes differ in length, `exclude` names no axis, or there are more than
+            `MOST_RUNS`.
     """
     settings = config.settings(scale)
     where = f"{paper}/{experiment} at scale {scale}"
@@ -114,6 +116,9 @@ def _points(
             lengths = ", ".join(f"{member} has {len(points)}" for member, points in zip(group, lists, strict=True))
             raise UserError(f"{where}: zipped axes must be of one length, but {lengths}.")
         columns.append([dict(zip(group, values, strict=True)) for values in zip(*lists, strict=True)])
+    count = math.prod(len(column) for column in columns)
+    if count > MOST_RUNS:
+        raise UserError(f"{where}: the grid has {count:,} points; an experiment may have {MOST_RUNS:,} runs at most.")
     for combination in itertools.product(*columns):
         merged = {name: point for part in combination for name, point in part.items()}
         yield {name: merged[name] for name in grid}

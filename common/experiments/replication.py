@@ -2,18 +2,24 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
-from common.experiments.config import SCALES, ExperimentConfig, ReplicationConfig
+from common.experiments.config import ExperimentConfig, ReplicationConfig
 from common.experiments.digests import code_digest
 from common.experiments.grid import Job, Run, expand, jobs
 from common.experiments.paper import Paper
+from common.experiments.scales import SCALES
 from common.experiments.syntax import ParameterField, Sources, parameter_fields
+from common.kept import kept
 from common.sources import line_of, load_typed, read_yaml
+
+ENTRIES = ("run", "metrics", "figures")
+"""Functions of an experiment's file that are called from outside."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,27 @@ class Replication:
         """The experiments of config.yaml, checked against the files, needed ones first."""
         path = self.folder / "config.yaml"
         config = load_typed(path, ReplicationConfig).root
-        for name, experiment in config.items():
+        for name in config:
             if not (self.folder / f"{name}.py").is_file():
                 raise UserError(f"{path}: {name}: there is no {self.folder / f'{name}.py'}; an experiment is one file.")
-            self._check_parameters(path, name, experiment)
+        fields = self._declared_fields(list(config))
+        for name, experiment in config.items():
+            self._check_parameters(path, name, experiment, fields[name])
+        self._fields.update(fields)
         return {name: config[name] for name in _needed_first(config, path)}
+
+    def _declared_fields(self, names: list[str]) -> dict[str, dict[str, ParameterField]]:
+        """Fields of each experiment's `Parameters`."""
+        found = kept(
+            self.root,
+            f"{self.name}-parameters",
+            f"{self.sources.fingerprint} {names}",
+            lambda: {
+                name: [asdict(one) for one in parameter_fields(self.sources, self.module(name)).values()]
+                for name in names
+            },
+        )
+        return {name: {one["name"]: ParameterField(**one) for one in fields} for name, fields in found.items()}
 
     def experiment(self, name: str, where: str = "") -> ExperimentConfig:
         """The experiment `name`; raises `UserError` with the nearest names when there is none."""
@@ -67,19 +89,19 @@ class Replication:
 
     def parameter_fields(self, experiment: str) -> dict[str, ParameterField]:
         """Fields of the experiment's `Parameters`."""
-        if experiment not in self._fields:
-            self._fields[experiment] = parameter_fields(self.sources, self.module(experiment))
+        self.experiment(experiment)
         return self._fields[experiment]
 
-    def line_of_parameter(self, experiment: str, parameter: str) -> str:
-        """Where config.yaml first sets a parameter, as `file:line`."""
+    def line_of_parameter(self, run: Run, parameter: str) -> str:
+        """Where config.yaml sets a parameter of a run, as `file:line`."""
         path = self.folder / "config.yaml"
-        named = _named_parameters(experiment, self.experiments[experiment])
-        places = [place for place, name in named if name == parameter]
-        return f"{path}:{line_of(read_yaml(path)[1], places[0])}" if places else str(path)
+        config = self.experiments[run.experiment]
+        place = _place_of_parameter(run, config, parameter)
+        return f"{path}:{line_of(read_yaml(path)[1], place)}" if place else str(path)
 
-    def _check_parameters(self, path: Path, name: str, experiment: ExperimentConfig) -> None:
-        fields = self.parameter_fields(name)
+    def _check_parameters(
+        self, path: Path, name: str, experiment: ExperimentConfig, fields: Mapping[str, ParameterField]
+    ) -> None:
         for location, parameter in _named_parameters(name, experiment):
             if parameter not in fields:
                 line = line_of(read_yaml(path)[1], location)
@@ -101,7 +123,24 @@ class Replication:
 
     def code_digest(self, experiment: str, entry: str) -> str:
         """Digest of what `run`, `metrics` or `figures` of an experiment uses."""
-        return code_digest(self.sources, self.module(experiment), entry)
+        known = self._code_digests.get(f"{experiment}.{entry}")
+        return code_digest(self.sources, self.module(experiment), entry) if known is None else known
+
+    @cached_property
+    def _code_digests(self) -> Mapping[str, str]:
+        """Of each `experiment.entry` whose code is in order."""
+        found: dict[str, str] = kept(
+            self.root, f"{self.name}-code", f"{self.sources.fingerprint} {list(self.experiments)}", self._digest_code
+        )
+        return found
+
+    def _digest_code(self) -> dict[str, str]:
+        found = {}
+        for experiment in self.experiments:
+            for entry in ENTRIES:
+                with suppress(UserError):  # said where that entry is asked for
+                    found[f"{experiment}.{entry}"] = code_digest(self.sources, self.module(experiment), entry)
+        return found
 
     def datasets(self, run: Run) -> list[str]:
         """The data sets that a run reads."""
@@ -166,6 +205,24 @@ def _named_parameters(name: str, config: ExperimentConfig) -> list[tuple[tuple[s
             else:
                 named.append(((*place, axis), axis))
     return named
+
+
+def _place_of_parameter(run: Run, config: ExperimentConfig, parameter: str) -> tuple[int | str, ...]:
+    """The place in config.yaml that sets a parameter of a run: its axis, the scale or base; () for none."""
+    settings = config.settings(run.scale)
+    scale = (run.experiment, "scales", run.scale)
+    for axis, value in run.axes.items():
+        grid = (*scale, "grid") if axis in settings.grid else (run.experiment, "grid")
+        points = settings.grid.get(axis, config.grid.get(axis))
+        if isinstance(points, dict) and parameter in points[value]:
+            return (*grid, axis, value, parameter)
+        if axis == parameter and isinstance(points, list):
+            return (*grid, axis, points.index(value))
+        if axis == parameter and isinstance(points, int):
+            return (*grid, axis)
+    if parameter in settings.parameters:
+        return (*scale, parameter)
+    return (run.experiment, "base", parameter) if parameter in config.base else ()
 
 
 def _needed_first(config: Mapping[str, ExperimentConfig], path: Path) -> list[str]:

@@ -1,12 +1,16 @@
 """Reading experiment files as syntax trees: what a definition reaches, without importing anything."""
 
 import ast
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from common.errors import UserError
+from common.kept import content_digest
+from common.sources import read_source
 
 LOCAL_PACKAGES = ("common", "replications")
 
@@ -29,37 +33,63 @@ class Module:
     imports: dict[str, Target] = field(default_factory=dict)
 
 
+Key = tuple[str, str]
+"""Module and name of a definition."""
+
+
 class Sources:
-    """The project's modules, found and parsed on demand.
+    """The project's modules, found and parsed on demand; each definition is walked once.
 
     Args:
         root: the folder that holds `replications/`; `common` is taken from there too, else from where it is
             installed.
+
+    Attributes:
+        roots: where modules are looked for, in this order.
+        texts: canonical texts of definitions, as far as they were asked for (see `digests.py`).
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.roots = (root, Path(__file__).parents[2])
+        self.texts: dict[Key, list[str]] = {}
         self._modules: dict[str, Module | None] = {}
+        self._uses: dict[Key, tuple[Key, ...]] = {}
 
     def module(self, name: str) -> Module | None:
         """The module `name` if it is one of ours and exists."""
         if name not in self._modules:
             path = self._path(name)
-            self._modules[name] = None if path is None else _parse(name, path, path.stat().st_mtime_ns)
+            self._modules[name] = None if path is None else _parse(name, path, read_source(path))
         return self._modules[name]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of all Python files of the project, of the code that reads them and of Python's version."""
+        return content_digest([*_reading_code(), *self._files()]) + f" {sys.version_info[:2]}"
+
+    def _files(self) -> list[Path]:
+        found, seen = [], set()
+        for top in (root / package for package in LOCAL_PACKAGES for root in self.roots):
+            for folder, folders, names in os.walk(top, followlinks=True):
+                real = os.path.realpath(folder)
+                folders[:] = [] if real in seen else [name for name in folders if name != "__pycache__"]
+                found += [Path(folder, name) for name in names if name.endswith(".py") and real not in seen]
+                seen.add(real)
+        return sorted(found)
 
     def _path(self, name: str) -> Path | None:
         parts = name.split(".")
         if parts[0] not in LOCAL_PACKAGES:
             return None
-        for root in (self.root, Path(__file__).parents[2]):
+        for root in self.roots:
             folder = root.joinpath(*parts)
             for path in (folder.with_suffix(".py"), folder / "__init__.py"):
                 if path.is_file():
                     return path
         return None
 
-    def resolve(self, module: str, name: str) -> list[tuple[str, str]]:
+    def resolve(self, module: str, name: str) -> list[Key]:
         """Where `name`, used in `module`, is defined: (module, name) pairs, through re-exports; [] if not ours."""
         found = self.module(module)
         if found is None:
@@ -71,7 +101,7 @@ class Sources:
             return [] if target.attribute is None else self.resolve_target(target)
         return []
 
-    def resolve_target(self, target: Target) -> list[tuple[str, str]]:
+    def resolve_target(self, target: Target) -> list[Key]:
         """Definitions behind an import target; a whole module stands for all its definitions."""
         if target.attribute is None:
             module = self.module(target.module)
@@ -81,9 +111,9 @@ class Sources:
             return found
         return self.resolve_target(Target(f"{target.module}.{target.attribute}", None))
 
-    def reachable(self, roots: list[tuple[str, str]]) -> dict[tuple[str, str], list[ast.stmt]]:
+    def reachable(self, roots: list[Key]) -> dict[Key, list[ast.stmt]]:
         """All definitions of ours that `roots` use, directly or not: (module, name) to statements."""
-        found: dict[tuple[str, str], list[ast.stmt]] = {}
+        found: dict[Key, list[ast.stmt]] = {}
         waiting = list(roots)
         while waiting:
             key = waiting.pop()
@@ -93,10 +123,12 @@ class Sources:
             if module is None or key[1] not in module.definitions:
                 continue
             found[key] = module.definitions[key[1]]
-            waiting += self._used(module, found[key])
+            if key not in self._uses:
+                self._uses[key] = tuple(dict.fromkeys(self._used(module, found[key])))
+            waiting += self._uses[key]
         return found
 
-    def _used(self, module: Module, statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    def _used(self, module: Module, statements: list[ast.stmt]) -> Iterator[Key]:
         bindings = dict(module.imports)
         nodes = [node for statement in statements for node in _walk(statement)]
         for node in nodes:
@@ -114,7 +146,7 @@ class Sources:
             elif isinstance(node, ast.Attribute):
                 yield from self._attribute(node, bindings)
 
-    def _attribute(self, node: ast.Attribute, bindings: dict[str, Target]) -> Iterator[tuple[str, str]]:
+    def _attribute(self, node: ast.Attribute, bindings: dict[str, Target]) -> Iterator[Key]:
         chain = [node.attr]
         value = node.value
         while isinstance(value, ast.Attribute):
@@ -143,13 +175,20 @@ class Sources:
         return target
 
 
-@cache
-def _parse(name: str, path: Path, modified: int) -> Module:
-    """Parse a file (again when its time of modification changes)."""
+def _reading_code() -> list[Path]:
+    return [Path(__file__), Path(__file__).with_name("digests.py")]
+
+
+@lru_cache(maxsize=2048)
+def _parse(name: str, path: Path, text: str) -> Module:
     try:
-        tree = ast.parse(path.read_text(), filename=str(path))
+        tree = ast.parse(text, filename=str(path))
     except SyntaxError as error:
-        raise UserError(f"{path}:{error.lineno}: not valid Python: {error.msg}.") from error
+        raise UserError(f"{path}:{error.lineno or 1}: not valid Python: {error.msg}.") from error
+    except ValueError as error:  # a null byte
+        raise UserError(f"{path}: not valid Python: {error}.") from error
+    except (RecursionError, MemoryError) as error:
+        raise UserError(f"{path}: not valid Python: it is nested too deeply.") from error
     module = Module(name, path)
     _collect(tree.body, module)
     return module
@@ -220,19 +259,23 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True)
 class ParameterField:
-    """A field of `Parameters` as the file states it."""
+    """A field of `Parameters` as the file states it; of one that names a data set, the default, too."""
 
     name: str
-    line: int
     names_dataset: bool
-    default: object
+    default: str | None
 
 
-def parameter_fields(sources: Sources, module_name: str, class_name: str = "Parameters") -> dict[str, ParameterField]:
+def parameter_fields(
+    sources: Sources, module_name: str, class_name: str = "Parameters", below: tuple[Key, ...] = ()
+) -> dict[str, ParameterField]:
     """The fields of a module's `Parameters` class, with those of its bases.
 
+    Args:
+        below: the classes that inherit from this one, where it is a base.
+
     Raises:
-        UserError: the module has no such class, or a data set's default is not a literal.
+        UserError: the module has no such class, it inherits from itself, or a data set's default is not a literal.
     """
     module = sources.module(module_name)
     if module is None or class_name not in module.definitions:
@@ -241,35 +284,39 @@ def parameter_fields(sources: Sources, module_name: str, class_name: str = "Para
             f"{where}: no class {class_name}; an experiment declares `class Parameters(ExperimentParameters)`."
         )
     definition = module.definitions[class_name][0]
-    assert isinstance(definition, ast.ClassDef)
+    where = f"{module.path}:{definition.lineno}"
+    if not isinstance(definition, ast.ClassDef):
+        raise UserError(f"{where}: {class_name} is no class; declare `class {class_name}(ExperimentParameters)`.")
+    if (module_name, class_name) in below:
+        raise UserError(f"{where}: class {class_name} inherits from itself.")
+    below = (*below, (module_name, class_name))
     fields: dict[str, ParameterField] = {}
     for base in definition.bases:
         if isinstance(base, ast.Name):
-            for owner, name in _owner(sources, module, base.id):
-                fields |= parameter_fields(sources, owner, name)
+            for owner, name in _owner(sources, module, base.id, class_name):
+                fields |= parameter_fields(sources, owner, name, below)
     for statement in definition.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             fields[statement.target.id] = _field(module, statement, statement.target.id)
     return fields
 
 
-def _owner(sources: Sources, module: Module, name: str) -> list[tuple[str, str]]:
-    if name in module.definitions:
+def _owner(sources: Sources, module: Module, name: str, heir: str) -> list[Key]:
+    """Where the base `name` of the class `heir` is defined; an imported base may bear the name of its heir."""
+    if name in module.definitions and not (name == heir and name in module.imports):
         return [(module.name, name)]
     return sources.resolve_target(module.imports[name]) if name in module.imports else []
 
 
 def _field(module: Module, statement: ast.AnnAssign, name: str) -> ParameterField:
-    names_dataset = any(isinstance(n, ast.Name) and n.id == "DatasetName" for n in ast.walk(statement.annotation))
+    if not any(isinstance(node, ast.Name) and node.id == "DatasetName" for node in ast.walk(statement.annotation)):
+        return ParameterField(name, False, None)
     value: ast.expr | None = statement.value
     if isinstance(value, ast.Call):
         value = value.args[0] if value.args else None
-    try:
-        default = ast.literal_eval(value) if value is not None else None
-    except ValueError:
-        default = None
-        if names_dataset:
-            raise UserError(
-                f"{module.path}:{statement.lineno}: {name}: the default of a DatasetName must be a plain string."
-            ) from None
-    return ParameterField(name, statement.lineno, names_dataset, default)
+    default = value.value if isinstance(value, ast.Constant) else value
+    if default is not None and not isinstance(default, str):
+        raise UserError(
+            f"{module.path}:{statement.lineno}: {name}: the default of a DatasetName must be a plain string."
+        )
+    return ParameterField(name, True, default)

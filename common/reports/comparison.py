@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from common.errors import UserError
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.reports.formats import (
     PublishedExperiment,
     PublishedProvenance,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from common.claims.schema import AnyEstimate
 from common.errors import UserError
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.files import read_json
 
 VERDICTS = ("reproduced", "contradicted", "inconclusive", "not decidable at this scale", "not run")

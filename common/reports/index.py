@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.reports.evidence import Evidence
 from common.reports.formats import VERDICTS, scale_rank
 from common.reports.judgements import chance, controls_text, tally

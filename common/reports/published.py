@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.reports.formats import (
     FigureEntry,
     PublishedExperiment,

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.files import write_atomically
 from common.reports import drawing, text
 from common.reports.formats import VERDICTS

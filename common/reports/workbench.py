@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.files import project_root
 from common.reports.drawing import accepted_text
 from common.reports.evidence import Evidence, Picture

@@ -4,11 +4,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from common import claims
 from common.errors import UserError
-from common.experiments.config import axis_points
+from common.experiments.config import NAMES_ARE, axis_points, is_name
 from common.experiments.replication import Replication, suggestion
 from common.experiments.syntax import Sources
+from common.kept import content_digest, kept
+from common.sources import read_source
 
 
 def discover(root: Path) -> dict[str, Replication]:
@@ -45,19 +46,46 @@ def healthy(replications: Mapping[str, Replication], scale: str) -> tuple[dict[s
     """The replications whose files are in order at a scale, and what is wrong with the others, by name."""
     good, broken = {}, {}
     for name, replication in replications.items():
-        try:
-            _check(replication, scale)
+        if sentence := _problem(replication, scale):
+            broken[name] = sentence
+        else:
             good[name] = replication
-        except UserError as error:
-            broken[name] = str(error)
     return good, broken
+
+
+def _problem(replication: Replication, scale: str) -> str | None:
+    """What is wrong with a replication's files; looked at again only when one of them, or our code, has changed."""
+    try:
+        if not is_name(replication.name):
+            return f"{replication.folder}: {replication.name!r} cannot name a replication: {NAMES_ARE}."
+        files = [replication.folder / name for name in ("paper.yaml", "config.yaml", "claims.yaml")]
+        files += [root / "data" / "registry.yaml" for root in replication.sources.roots]
+        key = f"{replication.sources.fingerprint} {content_digest(files)}"
+        found: str | None = kept(
+            replication.root, f"{replication.name}-check-{scale}", key, lambda: _sentence(replication, scale)
+        )
+        return found
+    except UserError as error:
+        return str(error)
+
+
+def _sentence(replication: Replication, scale: str) -> str | None:
+    try:
+        _check(replication, scale)
+    except UserError as error:
+        return str(error)
+    except Exception as error:  # whatever it is, the other replications go on
+        return f"{replication.folder}: {type(error).__name__}: {error}."
+    return None
 
 
 def _check(replication: Replication, scale: str) -> None:
     """Raise `UserError` for the first mistake in paper.yaml, config.yaml, the registry's names or claims.yaml."""
+    from common import claims
     from common.datasets.registry import load_registry
 
-    assert replication.paper
+    replication.paper  # noqa: B018  (reading it checks it)
+    read_source(replication.folder / "report.py")
     for job in replication.jobs(scale):
         for run in job.runs:
             replication.needed(run)

@@ -5,8 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from common.errors import UserError
 from common.experiments.config import Resources
 from common.experiments.digests import short_digest
@@ -15,6 +13,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import check_scale
 from common.files import peek_json, status_of
+from common.sources import read_source, read_yaml
 from common.workflow.discovery import discover, healthy
 from common.workflow.state import analysis_digest, job_state
 
@@ -25,7 +24,7 @@ GATHERED = 100
 def default_scale(root: Path) -> str:
     """The scale that params.yaml names."""
     path = root / "params.yaml"
-    content = yaml.safe_load(path.read_text()) if path.is_file() else None
+    content = read_yaml(path)[0] if path.is_file() else None
     if not isinstance(content, dict) or "scale" not in content:
         raise UserError(f"{path}: name the default scale (scale: laptop).")
     return check_scale(str(content["scale"]))
@@ -158,7 +157,7 @@ class Graph:
     def page_state(self, paper: str) -> str:
         """Changes when the text of a paper's page does."""
         folder = self.replications[paper].folder
-        texts = [(folder / name).read_text() for name in ("report.py", "paper.yaml")]
+        texts = [read_source(folder / name) for name in ("report.py", "paper.yaml")]
         return short_digest([self.scale, *texts, *self._site_sources])
 
     @cached_property

@@ -8,6 +8,7 @@ from string import Template
 
 from common import claims
 from common.errors import UserError
+from common.experiments.config import is_name
 from common.experiments.replication import Replication
 from common.files import write_atomically
 from common.workflow.discovery import make_importable
@@ -24,8 +25,10 @@ def new(root: Path, name: str) -> list[Path]:
     Raises:
         UserError: the name is not a Python module's in lower case, or is taken.
     """
-    if not _NAME.fullmatch(name):
-        raise UserError(f"{name!r} cannot name a replication: take lower-case words joined by underscores.")
+    if not _NAME.fullmatch(name) or not is_name(name):
+        raise UserError(
+            f"{name!r} cannot name a replication: take lower-case words joined by underscores, and no Python keyword."
+        )
     folder = root / "replications" / name
     if folder.exists():
         raise UserError(f"{folder} exists already; choose another name.")

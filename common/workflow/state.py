@@ -9,6 +9,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results
 from common.experiments.replication import Replication
 from common.files import status_of
+from common.sources import read_source
 
 
 @dataclass(frozen=True)
@@ -84,5 +85,5 @@ def analysis_digest(replication: Replication) -> str:
         for experiment in replication.experiments
         for entry in ("metrics", "figures")
     }
-    files = {name: (replication.folder / name).read_text() for name in ("claims.yaml", "paper.yaml")}
+    files = {name: read_source(replication.folder / name) for name in ("claims.yaml", "paper.yaml")}
     return short_digest({"code": code, "files": files})

@@ -11,8 +11,10 @@ from typing import Any
 
 import yaml
 
-from common.experiments.config import SCALES
+from common.experiments.config import is_name
+from common.experiments.scales import SCALES
 from common.files import write_if_changed
+from common.sources import read_yaml
 from common.workflow.discovery import discover
 from common.workflow.graph import default_scale
 
@@ -39,7 +41,7 @@ def generated(root: Path) -> dict[Path, str]:
 def pipeline_text(root: Path, also: Collection[str] = ()) -> str:
     """What dvc.yaml must hold; `also` names stages that dvc.lock will know soon."""
     scale = default_scale(root)
-    papers = list(discover(root))
+    papers = [name for name in discover(root) if is_name(name)]
     recorded = _recorded_stages(root) | set(also)
     stages: dict[str, Any] = {}
     for paper in papers:
@@ -89,5 +91,6 @@ def _kept(path: str) -> dict[str, Any]:
 
 def _recorded_stages(root: Path) -> set[str]:
     path = root / "dvc.lock"
-    content = yaml.safe_load(path.read_text()) if path.is_file() else None
-    return set((content or {}).get("stages", {}))
+    content = read_yaml(path)[0] if path.is_file() else None
+    stages = content.get("stages") if isinstance(content, dict) else None
+    return set(stages) if isinstance(stages, dict) else set()
