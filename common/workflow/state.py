@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
@@ -21,10 +22,21 @@ class RunState:
 
 @dataclass(frozen=True)
 class Folders:
-    """The generated folders of a checkout."""
+    """The generated folders of a checkout.
+
+    Raises:
+        UserError: the results folder is a link that leads nowhere.
+    """
 
     root: Path
     results: Path
+
+    def __post_init__(self) -> None:
+        if self.results.is_symlink() and not self.results.exists():
+            raise UserError(
+                f"{self.results} is a link to {self.results.readlink()}, which is not there; make that folder (or "
+                "mount it), or remove the link."
+            )
 
     @property
     def store(self) -> Results:
@@ -54,6 +66,8 @@ def _state(run: Run, marked: Outcome | None, identities: Identities, results: Re
         return RunState(run, Outcome(stored.status, stored.reason, identity), True)
     if marked is not None and marked.identity == identity and marked.status not in ("completed", "diverged"):
         return RunState(run, marked, False)
+    if (damage := results.damage(run)) is not None:
+        return RunState(run, Outcome("damaged", f"{damage}; it is computed again", identity), False)
     reason = "not run yet" if stored is None else f"its results are of {_changes(run, identities, stored.inputs)}"
     return RunState(run, Outcome("missing", reason, identity), False)
 
