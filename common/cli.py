@@ -95,11 +95,11 @@ def run(
     retry: Annotated[list[str] | None, typer.Option(help="Outcome to try again although nothing changed.")] = None,
 ) -> None:
     """Compute the runs of a paper or experiment that are due, in this process."""
-    from common.workflow.exchange import write_archive
+    from common.workflow.exchange import archive_place, write_archive
     from common.workflow.running import run_target
 
-    archive = out if out is not None and out.suffix == ".tar" else None
-    folders = _folders(out if archive is None else archive.with_suffix(""))
+    place, archive = (None, None) if out is None else archive_place(out)
+    folders = _folders(place)
     code = run_target(folders, target, _scale(scale), minutes, frozenset(retry or ()))
     if archive is not None:
         print("Written:", *write_archive(folders.results, archive))
@@ -161,8 +161,12 @@ def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> No
     from common.workflow.listing import claim_rows, claims_table
 
     chosen = _scale(scale)
-    rows = claim_rows(_selected(papers, scale), chosen, _folders())
+    selected, folders = _selected(papers, scale), _folders()
+    rows = claim_rows(selected, chosen, folders)
     print(as_json(rows), end="") if json else claims_table(rows, chosen)
+    for name in selected:
+        for sentence in folders.problems(chosen, name):
+            print(f"{name}/{sentence}", file=sys.stderr)
 
 
 @app.command()
@@ -374,7 +378,7 @@ def step_analyse(paper: str, scale: str) -> None:
     from common.workflow.discovery import find
 
     folders = _folders()
-    for problem in analyse(find(folders.root, paper), scale, folders).problems:
+    for problem in analyse(find(folders.root, paper), scale, folders):
         print(f"problem: {problem}", file=sys.stderr)
 
 

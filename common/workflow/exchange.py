@@ -28,6 +28,8 @@ from common.workflow.state import Folders, analysis_digest
 
 PART_BYTES = 15 * 2**20
 """Largest part of an archive: what mail, forms and small transfers take."""
+ARCHIVES = (".tar", ".tar.gz", ".tgz")
+_OTHER_ARCHIVES = (".zip", ".7z", ".gz", ".bz2", ".xz", ".zst", ".tbz2", ".txz")
 
 
 @dataclass
@@ -41,6 +43,23 @@ class Adoption:
     def __str__(self) -> str:
         text = f"{self.taken} runs taken over, {self.current} were current"
         return text + (f", {len(self.refused)} refused: {self.refused[0]}" if self.refused else "")
+
+
+def archive_place(out: Path) -> tuple[Path, Path | None]:
+    """The results folder that `out` names, and the archive to make of it where the name is one of an archive.
+
+    Raises:
+        UserError: the name is one of another kind of archive, or a folder has the archive's name.
+    """
+    for ending in ARCHIVES:
+        stem = out.name.removesuffix(ending)
+        if stem and stem != out.name:
+            if out.is_dir():
+                raise UserError(f"{out} is a folder; name an archive that can be written, or a folder of another name.")
+            return out.with_name(stem), out
+    if out.suffix in _OTHER_ARCHIVES:
+        raise UserError(f"{out}: of archives only {', '.join(ARCHIVES)} are made; name one, or a folder.")
+    return out, None
 
 
 def write_archive(results: Path, archive: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results
 from common.experiments.replication import Replication
+from common.files import read_json
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,14 @@ class Folders:
     def analysis(self, scale: str, paper: str) -> Path:
         """Metrics, figures and verdicts of a paper at a scale."""
         return self.root / "analysis" / scale / paper
+
+    def problems(self, scale: str, paper: str) -> list[str]:
+        """What went wrong with metrics and figures when the paper was analysed last."""
+        try:
+            found = read_json(self.analysis(scale, paper) / "problems.json")
+            return [f"{problem['experiment']}: {problem['sentence']}" for problem in found]
+        except (OSError, UserError, ValueError, LookupError, TypeError):
+            return []
 
 
 def run_states(replication: Replication, scale: str, results: Results) -> list[RunState]:
