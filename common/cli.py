@@ -245,15 +245,31 @@ def adopt(
     scale: Scale = "",
 ) -> None:
     """Take over checked results that were computed elsewhere, so that they are not computed again."""
+    chosen = _scale(scale)
+    refused = [_adopted(replication, chosen, source) for replication in _selected(paper).values()]
+    raise typer.Exit(1 if any(refused) else 0)
+
+
+@app.command()
+def pull(papers: Papers = None, scale: Scale = "") -> None:
+    """Have DVC fetch the results that it has recorded (of all scales), and take them over: adopt."""
+    from common.workflow.tracking import pull as fetch
+
+    selected = _selected(papers)
+    found = fetch(project_root(), selected, _scale(scale) if scale else None)
+    refused = [_adopted(selected[name], recorded, None) for name, recorded in found]
+    raise typer.Exit(1 if any(refused) else 0)
+
+
+def _adopted(replication: Any, scale: str, source: Path | None) -> bool:
+    """Take over the results of a replication and say what became of it; whether something was refused."""
     from common.workflow import exchange
 
-    chosen, folders, refused = _scale(scale), _folders(), 0
-    for name, replication in _selected(paper).items():
-        report = exchange.adopt(replication, chosen, folders, source)
-        exchange.touch(replication, chosen, folders)
-        print(f"{name}: {report}.")
-        refused += len(report.refused)
-    raise typer.Exit(1 if refused else 0)
+    folders = _folders()
+    report = exchange.adopt(replication, scale, folders, source)
+    exchange.touch(replication, scale, folders)
+    print(f"{replication.name}: {report}.")
+    return bool(report.refused)
 
 
 @app.command()

@@ -6,6 +6,7 @@ Layout below `results/.work/<scale>/<paper>/<experiment>/<first run>/`:
 killed process's successor does those that are missing.
 """
 
+import errno
 import fcntl
 import shutil
 import time
@@ -104,10 +105,9 @@ class Workspace:
             return None
         try:
             content = torch.load(self.checkpoint, weights_only=True, map_location="cpu")
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # of a damaged file torch complains in many ways
-            if shortage(error) is not None:
+        except Exception as error:  # of a damaged file torch complains in many ways, EINVAL among them
+            of_the_disk = isinstance(error, OSError) and error.errno != errno.EINVAL
+            if of_the_disk or shortage(error) is not None:
                 raise
             self.set_checkpoint_aside(type(error).__name__)
             return None
