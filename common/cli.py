@@ -99,11 +99,11 @@ def run(
     retry: Annotated[list[str] | None, typer.Option(help="Outcome to try again although nothing changed.")] = None,
 ) -> None:
     """Compute the runs of a paper or experiment that are due, in this process."""
-    from common.workflow.exchange import write_archive
+    from common.workflow.exchange import archive_place, write_archive
     from common.workflow.running import run_target
 
-    archive = out if out is not None and out.suffix == ".tar" else None
-    folders = _folders(out if archive is None else archive.with_suffix(""))
+    place, archive = (None, None) if out is None else archive_place(out)
+    folders = _folders(place)
     code = run_target(folders, target, _scale(scale), minutes, frozenset(retry or ()))
     if archive is not None:
         print("Written:", *write_archive(folders.results, archive))
@@ -165,8 +165,12 @@ def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> No
     from common.workflow.listing import claim_rows, claims_table
 
     chosen = _scale(scale)
-    rows = claim_rows(_selected(papers, scale), chosen, _folders())
+    selected, folders = _selected(papers, scale), _folders()
+    rows = claim_rows(selected, chosen, folders)
     print(as_json(rows), end="") if json else claims_table(rows, chosen)
+    for name in selected:
+        for sentence in folders.problems(chosen, name):
+            print(f"{name}/{sentence}", file=sys.stderr)
 
 
 @app.command()
@@ -247,15 +251,31 @@ def adopt(
     scale: Scale = "",
 ) -> None:
     """Take over checked results that were computed elsewhere, so that they are not computed again."""
+    chosen = _scale(scale)
+    refused = [_adopted(replication, chosen, source) for replication in _selected(paper).values()]
+    raise typer.Exit(1 if any(refused) else 0)
+
+
+@app.command()
+def pull(papers: Papers = None, scale: Scale = "") -> None:
+    """Have DVC fetch the results that it has recorded (of all scales), and take them over: adopt."""
+    from common.workflow.tracking import pull as fetch
+
+    selected = _selected(papers)
+    found = fetch(project_root(), selected, _scale(scale) if scale else None)
+    refused = [_adopted(selected[name], recorded, None) for name, recorded in found]
+    raise typer.Exit(1 if any(refused) else 0)
+
+
+def _adopted(replication: Any, scale: str, source: Path | None) -> bool:
+    """Take over the results of a replication and say what became of it; whether something was refused."""
     from common.workflow import exchange
 
-    chosen, folders, refused = _scale(scale), _folders(), 0
-    for name, replication in _selected(paper).items():
-        report = exchange.adopt(replication, chosen, folders, source)
-        exchange.touch(replication, chosen, folders)
-        print(f"{name}: {report}.")
-        refused += len(report.refused)
-    raise typer.Exit(1 if refused else 0)
+    folders = _folders()
+    report = exchange.adopt(replication, scale, folders, source)
+    exchange.touch(replication, scale, folders)
+    print(f"{replication.name}: {report}.")
+    return bool(report.refused)
 
 
 @app.command()
@@ -388,7 +408,7 @@ def step_analyse(paper: str, scale: str) -> None:
     from common.workflow.discovery import find
 
     folders = _folders()
-    for problem in analyse(find(folders.root, paper), scale, folders).problems:
+    for problem in analyse(find(folders.root, paper), scale, folders):
         print(f"problem: {problem}", file=sys.stderr)
 
 

@@ -1,4 +1,7 @@
-"""The two errors that the command line turns into one sentence."""
+"""The two errors that the command line turns into one sentence, and what is told of those of an experiment's code."""
+
+import traceback
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -7,3 +10,19 @@ class UserError(Exception):
 
 class DataUnavailable(Exception):
     """A data set that no source delivered; the message lists each attempt, its reason and the ways out."""
+
+
+def told(error: BaseException, root: Path) -> str:
+    """Kind and message of an error, and the last line below `root`/replications that it went through."""
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    places += [(error.filename, error.lineno)] if isinstance(error, SyntaxError) and error.filename else []
+    base = root.resolve()
+    own = [(Path(file).resolve(), line) for file, line in places]
+    inside = [f"{file.relative_to(base)}:{line}" for file, line in own if file.is_relative_to(base / "replications")]
+    message = writable(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    return f"{inside[-1]}: {message}" if inside else message
+
+
+def writable(text: object) -> str:
+    """A text in which what is no character (halves of surrogate pairs) is written as its number."""
+    return str(text).encode("utf-8", "backslashreplace").decode("utf-8")

@@ -143,6 +143,8 @@ def _regime(cells: Cells) -> str | None:
     if "regime_reached" not in used.columns:
         return None if (used["outcome"] == "diverged").all() else "The metrics of these runs could not be computed"
     reached = used["regime_reached"].where(used["regime_reached"].notna(), used["outcome"] == "diverged")
+    if odd := [value for value in reached if isinstance(value, str) or value not in (True, False)]:
+        return f"regime_reached holds {odd[0]!r}, which is neither true nor false"
     missed = int((~reached.astype(bool)).sum())
     return f"Regime not reached in {missed} of {len(used)} runs" if missed else None
 

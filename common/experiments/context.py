@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import torch
 
-from common.errors import UserError
+from common.errors import UserError, writable
+from common.experiments import integrity
 from common.experiments.grid import Run
-from common.experiments.outcomes import encode_row
+from common.experiments.outcomes import encode_row, kind_of, plain_row
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.seeds import stream_seed
 from common.experiments.workspace import Workspace
@@ -73,6 +74,7 @@ class RunContext:
         self._clock = clock
         self._report = report
         self._files: dict[str, TextIO] = {}
+        self._kinds: dict[str, str] = {}
         self._started = self._last_call = self._last_write = time.monotonic()
         self._longest_gap = self._write_seconds = 0.0
         self._interval = float(os.environ.get("REPLICATIONS_CHECKPOINT_SECONDS", CHECKPOINT_SECONDS))
@@ -96,32 +98,49 @@ class RunContext:
         clash = where.axes.keys() & values.keys()
         if clash:
             raise ValueError(f"record() of {where}: {', '.join(sorted(clash))} is an axis already")
-        self._file(where).write(encode_row(values))
+        row = plain_row(values)
+        for name, value in row.items():
+            kind = kind_of(value)
+            if value is not None and kind != (before := self._kinds.setdefault(name, kind)):
+                raise TypeError(f"record {name!r} holds {before} elsewhere and {kind} here; give it one kind")
+        self._file(where).write(encode_row(row))
 
     def save(self, run: ExperimentParameters, name: str, tensors: Tensors) -> None:
-        """Keep tensors as `artifacts/<name>.safetensors` of the run."""
+        """Keep tensors as `artifacts/<name>.safetensors` of the run; `name` is a plain file name."""
         from safetensors.torch import save_file
 
+        if name.startswith(".") or Path(name).name != name or "\0" in name:
+            raise ValueError(f"save() of {self.run_of(run)}: {name!r} cannot name an artifact; give a plain file name")
         plain = {key: tensor.detach().to("cpu").contiguous().clone() for key, tensor in tensors.items()}
         with atomic_path(self._workspace.run_folder(self.run_of(run)) / "artifacts" / f"{name}.safetensors") as path:
             save_file(plain, path)
 
     def artifact(self, run: ExperimentParameters, need: str, name: str) -> dict[str, torch.Tensor]:
-        """Tensors `name` of the run that the need `need` of config.yaml names, on this context's device."""
+        """Tensors `name` of the run that the need `need` of config.yaml names, on this context's device.
+
+        Raises:
+            UserError: there is no such need or artifact.
+            Damaged: the artifact does not have the digest that was stated when it was made.
+        """
         from safetensors.torch import load_file
 
         where = self.run_of(run)
         if need not in self._needed[where.name]:
             raise UserError(f"{where}: config.yaml has no need {need!r}.")
-        source = self._workspace.results.folder(self._needed[where.name][need])
-        path = source / "artifacts" / f"{name}.safetensors"
-        if not path.is_file():
-            raise UserError(f"{where}: the needed run {source.name} kept no artifact {name!r}.")
+        needed = self._needed[where.name][need]
+        stored = self._workspace.results.stored(needed)
+        file = f"{name}.safetensors"
+        if stored is None or file not in stored.artifacts:
+            raise UserError(f"{where}: the needed run {needed.name} kept no artifact {name!r}.")
+        try:
+            path = integrity.artifact(self._workspace.results.folder(needed), file, stored.artifacts[file])
+        except integrity.Damaged as damage:
+            raise integrity.Damaged(f"it needs {needed}, which is damaged: {damage}") from None
         return load_file(path, device=str(self.device))
 
     def diverged(self, run: ExperimentParameters, reason: str) -> None:
         """Say that a run left the numbers; its records so far are kept, the others go on."""
-        self.divergences[self.run_of(run).name] = reason
+        self.divergences[self.run_of(run).name] = writable(reason)
 
     # Data
 
@@ -134,15 +153,23 @@ class RunContext:
     # Time, checkpoints, messages
 
     def restore(self) -> Any | None:
-        """The state of the last checkpoint, None at a fresh start; later records are dropped."""
+        """The state of the last checkpoint, None at a fresh start; later records are dropped.
+
+        A checkpoint that cannot be read, or that knows of more records than there are, is set aside.
+        """
+        self.close()
         saved = self._workspace.load_checkpoint()
         if saved is None:
             return None
-        for run in self._run_of.values():
-            path = self._records_path(run)
+        offsets = {self._records_path(run): saved["offsets"].get(run.name, 0) for run in self._run_of.values()}
+        sizes = {path: path.stat().st_size if path.is_file() else 0 for path in offsets}
+        if any(sizes[path] < offsets[path] for path in offsets):
+            self._workspace.set_checkpoint_aside("its records are shorter than it states")
+            return None
+        for path in offsets:
             if path.is_file():
                 with path.open("r+b") as stream:
-                    stream.truncate(saved["offsets"].get(run.name, 0))
+                    stream.truncate(offsets[path])
         self.divergences = dict(saved["divergences"])
         self.elapsed_before = saved["elapsed"]
         self.segments = saved["segments"] + 1

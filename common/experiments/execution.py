@@ -1,7 +1,6 @@
 """Executing a job: which runs are due, in which calls of `run()`, and how each ended."""
 
 import errno
-import hashlib
 import importlib
 import os
 import shutil
@@ -19,11 +18,12 @@ from typing import Any
 import pydantic
 import torch
 
-from common.errors import DataUnavailable, UserError
+from common.errors import DataUnavailable, UserError, writable
 from common.experiments import memory, provenance
 from common.experiments.context import Clock, OutOfTime, RunContext
 from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
+from common.experiments.integrity import Damaged, sha256
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results, RunRecord, Status
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
@@ -64,6 +64,7 @@ class Executor:
 
     def __post_init__(self) -> None:
         self.identities = Identities(self.replication, self.results)
+        self._computed = False
 
     def execute(self, job: Job) -> dict[str, Outcome]:
         """Bring every run of the job to an outcome; current ones are left alone. Writes the job's marker.
@@ -79,6 +80,7 @@ class Executor:
         broken = self._broken_modules(job)
         parameters = {key(run): self._parameters(run) for run in job.runs if run.experiment not in broken}
         previous = self.results.marker(job)
+        self._computed = False
         outcomes: dict[str, Outcome] = {}
         calls = self._calls(job)
         for number, runs in enumerate(calls):
@@ -88,7 +90,7 @@ class Executor:
                 continue
             tell = self._teller(runs, number, len(calls))
             outcomes |= self._settle(runs, parameters, previous, tell)
-        if outcomes != previous:
+        if outcomes != previous or self._computed:
             self.results.write_marker(job, outcomes, time.monotonic() - started)
         return outcomes
 
@@ -98,7 +100,9 @@ class Executor:
         for experiment in dict.fromkeys(run.experiment for run in job.runs):
             try:
                 importlib.import_module(self.replication.module(experiment))
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # whatever the file does, SystemExit included
                 traceback.print_exc(file=sys.stderr)
                 broken[experiment] = f"its file cannot be imported: {type(error).__name__}: {error}"
         return broken
@@ -244,9 +248,17 @@ class Executor:
             return self._all(runs, "unfinished", f"{why}; the next invocation continues", identity)
         except DataUnavailable as error:
             return self._all(runs, "data_unavailable", str(error), identity)
-        except UserError:
+        except Damaged as error:
+            return self._all(runs, "unfinished", f"{error}; the next invocation computes that again", identity)
+        except UserError as error:
+            return self._all(runs, "failed", str(error), identity)
+        except KeyboardInterrupt:
             raise
-        except Exception as error:
+        except SystemExit as error:
+            traceback.print_exc(file=sys.stderr)
+            reason = f"run() ended the process (SystemExit: {error}) where it should return or raise an error"
+            return self._all(runs, "failed", reason, identity)
+        except BaseException as error:
             if _disk_is_full(error, self.results.root):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(self.results.root)) from error
             short = memory.shortage(error)
@@ -259,7 +271,7 @@ class Executor:
         return self._keep(workspace, runs, context, started, identity)
 
     def _all(self, runs: Sequence[Run], status: Status, reason: str, identity: Mapping[str, str]) -> dict[str, Outcome]:
-        return {key(run): Outcome(status, reason, identity[run.name]) for run in runs}
+        return {key(run): Outcome(status, writable(reason), identity[run.name]) for run in runs}
 
     def _keep(
         self,
@@ -281,19 +293,23 @@ class Executor:
                 (folder / "records.jsonl").touch()
             status: Status = "diverged" if run.name in context.divergences else "completed"
             reason = context.divergences.get(run.name, "")
+            artifacts = sorted((folder / "artifacts").glob("*"))
+            write_json(folder / "provenance.json", self._provenance(run, context, started, len(runs)))
             record = RunRecord(
                 status=status,
                 reason=reason,
                 inputs=self.identities.inputs(run),
                 used=self.identities.used(run),
-                artifacts={path.name: _sha256(path) for path in sorted((folder / "artifacts").glob("*"))},
-                records=_sha256(folder / "records.jsonl"),
+                artifacts={path.name: sha256(path) for path in artifacts},
+                records=sha256(folder / "records.jsonl"),
+                provenance=sha256(folder / "provenance.json"),
+                sizes={path.name: path.stat().st_size for path in artifacts},
             )
-            write_json(folder / "provenance.json", self._provenance(run, context, started, len(runs)))
             self.results.store(folder, record)
             outcomes[key(run)] = Outcome(status, reason, identity[run.name])
         workspace.runs = [run for run in runs if outcomes[key(run)].status != "failed"]
         workspace.commit()
+        self._computed = True
         return outcomes
 
     def _provenance(self, run: Run, context: RunContext, started: datetime, shared: int) -> dict[str, Any]:
@@ -376,13 +392,8 @@ def prepare_torch(cpus: int) -> torch.device:
     return torch.device("cuda")
 
 
-def _disk_is_full(error: Exception, folder: Path) -> bool:
+def _disk_is_full(error: BaseException, folder: Path) -> bool:
     """Whether an error comes of a full disk, which torch reports as a position that it did not expect."""
     if isinstance(error, OSError):
         return error.errno in DISK_FULL
     return isinstance(error, RuntimeError) and shutil.disk_usage(folder).free < 2**20
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

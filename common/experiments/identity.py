@@ -40,10 +40,11 @@ class Identities:
         return self._digests[key]
 
     def current(self, run: Run) -> bool:
-        """Whether the stored results were computed from just these inputs."""
+        """Whether the stored results were computed from just these inputs, and are what was stored."""
         stored = self.results.stored(run)
         return (
             stored is not None
+            and self.results.damage(run) is None
             and stored.status in COMPUTED
             and same(stored.inputs, self.inputs(run))
             and dict(stored.used) == self.used(run)

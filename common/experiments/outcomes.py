@@ -2,20 +2,22 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from common.errors import UserError
+from common.experiments import integrity
 from common.experiments.grid import Job, Run
 from common.files import read_json, write_json
 
-Status = Literal["completed", "diverged", "unfinished", "data_unavailable", "blocked", "failed", "missing"]
+Status = Literal["completed", "diverged", "unfinished", "data_unavailable", "blocked", "failed", "missing", "damaged"]
 
 COMPUTED: tuple[Status, ...] = ("completed", "diverged")
 """Outcomes that leave a run folder with records."""
 SETTLED: tuple[Status, ...] = ("completed", "diverged", "data_unavailable", "blocked")
 """Outcomes that are no failure of ours."""
-FORGOTTEN: tuple[Status, ...] = ("unfinished", "data_unavailable", "blocked", "missing")
+FORGOTTEN: tuple[Status, ...] = ("unfinished", "data_unavailable", "blocked", "missing", "damaged")
 """Outcomes that the next invocation tries again by itself."""
 
 
@@ -43,6 +45,8 @@ class RunRecord:
         artifacts: sha256 of each file under artifacts/.
         records: sha256 of records.jsonl.
         accepted: code changes blessed by `replicate accept`, oldest first.
+        provenance: sha256 of provenance.json; empty in older runs.
+        sizes: bytes of each file under artifacts/; empty in older runs.
     """
 
     status: Status
@@ -52,6 +56,11 @@ class RunRecord:
     artifacts: Mapping[str, str]
     records: str
     accepted: list[dict[str, str]] = field(default_factory=list)
+    provenance: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+_KNOWN = frozenset(entry.name for entry in fields(RunRecord))
 
 
 @dataclass(frozen=True)
@@ -72,20 +81,35 @@ class Results:
         return self.root / ".work" / first.path
 
     def stored(self, run: Run) -> RunRecord | None:
-        """outcome.json of the run, None where there is none."""
-        path = self.folder(run) / "outcome.json"
-        return RunRecord(**read_json(path)) if path.is_file() else None
+        """outcome.json of the run, None where there is none that can be read."""
+        content = integrity.examined(self.folder(run)).content
+        return None if content is None else RunRecord(**{k: v for k, v in content.items() if k in _KNOWN})
+
+    def damage(self, run: Run) -> str | None:
+        """What of the run's folder is not as outcome.json states; None if nothing is, or there is no such file."""
+        return integrity.examined(self.folder(run)).damage
+
+    def provenance(self, run: Run) -> dict[str, Any] | None:
+        """provenance.json of the run, None where there is none that can be believed."""
+        found = integrity.examined(self.folder(run))
+        if found.content is None or found.damage is not None:
+            return None
+        facts: dict[str, Any] = read_json(self.folder(run) / "provenance.json")
+        return facts
 
     def store(self, folder: Path, record: RunRecord) -> None:
         """Write outcome.json into a run folder."""
         write_json(folder / "outcome.json", asdict(record))
 
     def marker(self, job: Job) -> dict[str, Outcome]:
-        """Outcomes by run as the job's last execution left them; empty where it never ended."""
-        path = self.root / job.marker
-        if not path.is_file():
+        """Outcomes by run as the job's last execution left them; empty where it never ended or cannot be read."""
+        try:
+            stated = read_json(self.root / job.marker)["runs"].items()
+            return {
+                name: Outcome(outcome["status"], outcome["reason"], outcome["identity"]) for name, outcome in stated
+            }
+        except (OSError, UserError, ValueError, LookupError, TypeError, AttributeError):
             return {}
-        return {name: Outcome(**outcome) for name, outcome in read_json(path)["runs"].items()}
 
     def write_marker(self, job: Job, outcomes: Mapping[str, Outcome], seconds: float) -> None:
         """Write the job's marker, the file that the workflow waits for."""
@@ -96,9 +120,19 @@ class Results:
         write_json(self.root / job.marker, content)
 
 
-def encode_row(values: Mapping[str, Any]) -> str:
+def plain_row(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of records as plain numbers, truth values and texts.
+
+    Raises:
+        TypeError: a value is no number, truth value or text.
+        ValueError: an integer has more than 64 bits, or a text holds what is no character.
+    """
+    return {name: _plain(value, name) for name, value in values.items()}
+
+
+def encode_row(row: Mapping[str, Any]) -> str:
     """One line of records.jsonl; floats round-trip exactly, NaN and infinities included."""
-    return json.dumps({name: _plain(value, name) for name, value in values.items()}) + "\n"
+    return json.dumps(row) + "\n"
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -108,9 +142,19 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
+def kind_of(value: Any) -> str:
+    """What a table calls a column of such values."""
+    return {bool: "truth values", str: "texts"}.get(type(value), "numbers")
+
+
 def _plain(value: Any, name: str) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     if value is not None and not isinstance(value, bool | int | float | str):
         raise TypeError(f"record {name!r} must be a number, a truth value or a text, not {type(value).__name__}")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"record {name!r} is an integer of more than 64 bits; record it as a float or a text")
+    for text in (name, value):
+        if isinstance(text, str) and any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError(f"record {name!r} holds half of a surrogate pair, which is no character: {text!r}")
     return value

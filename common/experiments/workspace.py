@@ -6,6 +6,7 @@ Layout below `results/.work/<scale>/<paper>/<experiment>/<first run>/`:
 killed process's successor does those that are missing.
 """
 
+import errno
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,10 @@ from common.files import atomic_path, read_json, remove_temporary_files, sync_fo
 from common.locks import Taken, lock
 
 
+CHECKPOINT_ENTRIES = {"state", "offsets", "divergences", "elapsed", "segments"}
+"""What a checkpoint holds (see `RunContext`)."""
+
+
 class Busy(UserError):
     """Another process computes these runs."""
 
@@ -30,6 +35,7 @@ class Workspace:
         self.results = results
         self.runs = list(runs)
         self.folder = results.work(runs[0])
+        self.place = results.folder(runs[0]).parent
         self.checkpoint = self.folder / "checkpoint.pt"
 
     def run_folder(self, run: Run) -> Path:
@@ -66,9 +72,9 @@ class Workspace:
             write_json(self.folder / "manifest.json", dict(identities))
 
     def interrupted(self) -> dict[str, str]:
-        """Identities by run name of an interrupted call, empty if there is none."""
-        manifest = self.folder / "manifest.json"
-        return dict(read_json(manifest)) if manifest.is_file() and self.checkpoint.is_file() else {}
+        """Identities by run name of an interrupted call, empty if there is none or it cannot be continued."""
+        stated = self._stated("manifest.json") if self.checkpoint.is_file() else None
+        return stated if isinstance(stated, dict) else {}
 
     def clear(self) -> None:
         """Forget checkpoint and unfinished records."""
@@ -83,29 +89,56 @@ class Workspace:
             torch.save(content, path)
 
     def load_checkpoint(self) -> dict[str, Any] | None:
-        """The last checkpoint, None if there is none."""
+        """The last checkpoint, None if there is none; one that cannot be read is set aside."""
         import torch
+
+        from common.experiments.memory import shortage
 
         if not self.checkpoint.is_file():
             return None
-        content: dict[str, Any] = torch.load(self.checkpoint, weights_only=True, map_location="cpu")
+        try:
+            content = torch.load(self.checkpoint, weights_only=True, map_location="cpu")
+        except Exception as error:  # of a damaged file torch complains in many ways, EINVAL among them
+            of_the_disk = isinstance(error, OSError) and error.errno != errno.EINVAL
+            if of_the_disk or shortage(error) is not None:
+                raise
+            self.set_checkpoint_aside(type(error).__name__)
+            return None
+        if not isinstance(content, dict) or not content.keys() >= CHECKPOINT_ENTRIES:
+            self.set_checkpoint_aside(f"it lacks {', '.join(sorted(CHECKPOINT_ENTRIES))}")
+            return None
         return content
 
+    def set_checkpoint_aside(self, reason: str) -> None:
+        """Rename a checkpoint that is of no use and drop the records that belong to it: the call starts afresh."""
+        aside = self.checkpoint.with_name("checkpoint.damaged.pt")
+        self.checkpoint.replace(aside)
+        shutil.rmtree(self.folder / "runs", ignore_errors=True)
+        print(f"{self.runs[0]}: its checkpoint cannot be used ({reason}); it is kept as {aside} until the runs are "
+              "complete, and they start afresh.", flush=True)  # fmt: skip
+
     def commit(self) -> None:
-        """Declare the run folders complete and move them into place."""
+        """Declare the run folders of `runs` (none, if all failed) complete and move them into place."""
         write_json(self.folder / "commit.json", [run.name for run in self.runs])
         self.finish_commit()
 
     def finish_commit(self) -> None:
         """Do the moves that a declared commit still lacks; nothing where none was declared."""
-        if not (self.folder / "commit.json").is_file():
+        names = self._stated("commit.json")
+        if not isinstance(names, list):
             return
-        place = self.results.folder(self.runs[0]).parent
-        for name in read_json(self.folder / "commit.json"):
+        for name in names:
             complete = self.folder / "runs" / name
             if complete.is_dir():
-                _replace(complete, place / name, aside=self.folder / "replaced" / name)
+                _replace(complete, self.place / name, aside=self.folder / "replaced" / name)
         shutil.rmtree(self.folder)
+
+    def _stated(self, name: str) -> Any:
+        """The content of a file here, None where there is none that can be read."""
+        try:
+            return read_json(self.folder / name)
+        except (OSError, UserError, ValueError):
+            return None
 
 
 def _replace(new: Path, place: Path, aside: Path) -> None:

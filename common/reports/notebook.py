@@ -18,6 +18,7 @@ from common.reports.text import markdown, math_to_mathml
 from common.reports.workbench import CLAIM_MIME, FIGURE_MIME
 
 CELL_SECONDS = 120  # a narrative draws on what is saved: a cell that takes longer computes what belongs elsewhere
+LONGEST_SOCKET = 103 - len("-ipc-5")  # bytes of a path: 103 on macOS, 107 on Linux, less what Jupyter appends
 LONGEST_TEXT = 20_000  # characters of one plain-text output on a page
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -70,7 +71,11 @@ def run_notebook(source: Path, variables: dict[str, str], root: Path) -> tuple[A
 
 
 def _start_kernel(folder: Path, environment: dict[str, str], scratch: Path) -> Any:
-    """A kernel of the running interpreter, reached through a socket file; it boots while this process goes on."""
+    """A kernel of the running interpreter; it boots while this process goes on.
+
+    It is reached through socket files in `scratch`, or through ports of this machine where their paths would be longer
+    than the system takes.
+    """
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
     from jupyter_core.utils import run_sync
@@ -83,7 +88,9 @@ def _start_kernel(folder: Path, environment: dict[str, str], scratch: Path) -> A
             command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
             return KernelSpec(argv=command, display_name="Python 3", language="python")
 
-    kernel = ThisPython(transport="ipc", connection_file=str(scratch / "kernel.json"))
+    connection = scratch / "kernel.json"
+    transport = "ipc" if len(os.fsencode(connection)) <= LONGEST_SOCKET else "tcp"
+    kernel = ThisPython(transport=transport, connection_file=str(connection))
     run_sync(kernel.start_kernel)(env=environment, cwd=str(folder))
     return kernel
 

@@ -4,152 +4,193 @@ import importlib
 import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from common import claims
-from common.errors import UserError
-from common.experiments.outcomes import Results, read_rows
+from common.claims.verdicts import NOT_DECIDABLE
+from common.errors import UserError, told, writable
+from common.experiments.outcomes import Results, kind_of, read_rows
 from common.experiments.replication import Replication
 from common.figures import export, figure_title, placeholder, use_style
-from common.files import atomic_path, read_json, write_json
+from common.files import atomic_path, write_json
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
+from common.workflow.returned import Unusable, exported, figures_of, metrics_of
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 
 @dataclass(frozen=True)
-class Analysis:
-    """What `analyse` found wrong: figures that could not be drawn and experiments without metrics."""
+class Problem:
+    """What went wrong with the metrics or figures of an experiment."""
 
-    problems: list[str]
+    experiment: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.experiment}: {self.sentence}"
 
 
-def analyse(replication: Replication, scale: str, folders: Folders) -> Analysis:
+def analyse(replication: Replication, scale: str, folders: Folders) -> list[Problem]:
     """Write metrics, figures and verdicts of a paper into `analysis/<scale>/<paper>/`.
 
-    Runs that are missing, failed or out of date are left out and named; everything else is built.
+    Runs that are missing, failed, damaged or out of date are left out and named; an experiment whose metrics or
+    figures fail is a problem, kept in problems.json beside them. Everything else is built.
 
     Raises:
-        UserError: claims.yaml names a metric or an axis that does not exist.
+        UserError: claims.yaml is not in order, or names an experiment or an axis that does not exist.
     """
     make_importable(folders.root)
     place = folders.analysis(scale, replication.name)
     states = run_states(replication, scale, folders.store)
     tables: dict[str, pd.DataFrame] = {}
+    failed: dict[str, str] = {}
     figures: list[dict[str, Any]] = []
-    problems: list[str] = []
+    problems: list[Problem] = []
     for experiment in replication.experiments:
         mine = [state for state in states if state.run.experiment == experiment]
-        records = collect(mine, folders.store)
-        with atomic_path(place / f"{experiment}.parquet") as path:
-            records.to_parquet(path, index=False)
-        module = _module(replication, experiment, problems)
-        tables[experiment] = _metrics(module, mine, records, problems)
-        figures += _figures(replication, module, experiment, mine, records, place / "figures", problems)
+        work = _Experiment(replication, experiment, mine, folders)
+        tables[experiment] = work.metrics()
+        if work.metrics_failed is not None:
+            failed[experiment] = work.metrics_failed
+        figures += work.figures(place / "figures")
+        problems += work.problems
     _remove_others(place / "figures", figures)
     write_json(place / "figures.json", figures)
     timings = Timings(replication, scale, folders.store)
     foretold = {str(run): timings.foretold(run, job) for job in replication.jobs(scale) for run in job.runs}
     write_json(place / "runs.json", [_run_entry(state, folders.store, foretold[str(state.run)]) for state in states])
     write_json(place / "metrics.json", {name: table.to_dict(orient="records") for name, table in tables.items()})
-    verdicts = [verdict.to_json() for verdict in _verdicts(replication, scale, tables)]
+    verdicts = [verdict.to_json() for verdict in _judged(replication, scale, tables, failed, problems)]
     write_json(place / "state.json", {"digest": analysis_digest(replication)})
+    write_json(place / "problems.json", [asdict(problem) for problem in problems])
     write_json(folders.root / "reports" / "metrics" / scale / f"{replication.name}.json", metric_file(verdicts))
     write_json(place / "verdicts.json", verdicts)
-    return Analysis(problems)
+    return problems
 
 
-def _module(replication: Replication, experiment: str, problems: list[str]) -> Any:
-    """The experiment's module; where it cannot be imported an empty one, and a problem."""
-    name = replication.module(experiment)
-    try:
-        return importlib.import_module(name)
-    except Exception as error:
-        traceback.print_exc()
-        problems.append(f"{name} cannot be imported: {type(error).__name__}: {error}")
-        return types.ModuleType(name)
+class _Experiment:
+    """Records, metrics and figures of one experiment, and what went wrong with them."""
+
+    def __init__(self, replication: Replication, experiment: str, states: Sequence[RunState], folders: Folders) -> None:
+        self.replication, self.experiment, self.states, self.root = replication, experiment, states, folders.root
+        self.problems: list[Problem] = []
+        self.metrics_failed: str | None = None
+        self.records = collect(states, folders.store)
+        path = folders.analysis(states[0].run.scale, replication.name) / f"{experiment}.parquet"
+        try:
+            with atomic_path(path) as temporary:
+                self.records.to_parquet(temporary, index=False)
+        except (ValueError, TypeError, OverflowError, NotImplementedError) as error:
+            path.unlink(missing_ok=True)
+            self._problem(f"its records make no table: {_why_no_table(self.records) or writable(error)}")
+        self.module = self._imported()
+
+    def _problem(self, sentence: str) -> None:
+        self.problems.append(Problem(self.experiment, sentence))
+
+    def _imported(self) -> Any:
+        """The experiment's module; where it cannot be imported an empty one, and a problem."""
+        name = self.replication.module(self.experiment)
+        try:
+            return importlib.import_module(name)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the file does, SystemExit included
+            traceback.print_exc()
+            self.metrics_failed = f"{name} cannot be imported: {told(error, self.root)}"
+            self._problem(self.metrics_failed)
+            return types.ModuleType(name)
+
+    def metrics(self) -> pd.DataFrame:
+        """One row an expected run: axes, outcome, reason, and the experiment's metrics where there are any."""
+        expected = pd.DataFrame(
+            [
+                {"run": s.run.name, **s.run.axes, "outcome": s.outcome.status, "reason": s.outcome.reason}
+                for s in self.states
+            ]
+        )
+        if self.records.empty or not hasattr(self.module, "metrics"):
+            return expected
+        try:
+            measured = metrics_of(self.module, self.records, expected["run"], self.root)
+        except Unusable as error:
+            self.metrics_failed = str(error)
+            self._problem(f"metrics failed: {error}")
+            return expected
+        new = [column for column in measured.columns if column == "run" or column not in expected.columns]
+        return expected.merge(measured[new], on="run", how="left", validate="one_to_one")
+
+    def figures(self, folder: Path) -> Iterator[dict[str, Any]]:
+        """Export the experiment's figures; one that cannot be drawn becomes a page that says why."""
+        coverage = self.replication.paper.coverage
+        titles = {c.figure: c.item for c in coverage if c.figure and c.experiment == self.experiment}
+        drawn: dict[str, Figure] = {}
+        unusable: dict[str, str] = {}
+        problem = _why_nothing(self.states)
+        if not self.records.empty:
+            use_style()
+            problem = "the experiment draws no figure of this name"
+            try:
+                if hasattr(self.module, "figures"):
+                    drawn, unusable = figures_of(self.module, self.records, self.root)
+            except Unusable as error:
+                problem = f"drawing failed: {error}"
+                self._problem(f"figures failed: {error}")
+        for sentence in unusable.values():
+            self._problem(f"a figure failed: {sentence}")
+        incomplete = _why_incomplete(self.states)
+        for name, figure in drawn.items():
+            said = incomplete
+            try:
+                files = exported(figure, folder, f"{self.experiment}-{name}", self.root)
+            except Unusable as error:
+                said = f"drawing failed: {error}"
+                self._problem(f"figure {name} failed: {error}")
+                figure = placeholder(titles.get(name, name), said)
+                files = export(figure, folder, f"{self.experiment}-{name}")
+            yield self._entry(name, figure_title(figure) or titles.get(name, name), files, said)
+        for name in titles:
+            if name not in drawn:
+                said = f"drawing failed: {unusable[name]}" if name in unusable else problem
+                files = export(placeholder(titles[name], said), folder, f"{self.experiment}-{name}")
+                yield self._entry(name, titles[name], files, said)
+
+    def _entry(self, name: str, title: str, files: Mapping[str, Path], problem: str | None) -> dict[str, Any]:
+        paths = {kind: f"figures/{path.name}" for kind, path in files.items()}
+        return {"experiment": self.experiment, "name": name, "title": writable(title), **paths, "problem": problem}
 
 
 def collect(states: Sequence[RunState], results: Results) -> pd.DataFrame:
     """Records of the current runs of one experiment: a row a record, with axes and scalar parameters."""
     rows = []
     for state in states:
-        if not state.current:
+        facts = results.provenance(state.run) if state.current else None
+        if facts is None:
             continue
-        folder = results.folder(state.run)
-        parameters = read_json(folder / "provenance.json")["parameters"]
-        scalars = {k: v for k, v in parameters.items() if v is None or isinstance(v, bool | int | float | str)}
+        scalars = {k: v for k, v in facts["parameters"].items() if v is None or isinstance(v, bool | int | float | str)}
         fixed = {**scalars, "run": state.run.name, **state.run.axes}
-        rows += [{**fixed, **row} for row in read_rows(folder / "records.jsonl")]
+        rows += [{**fixed, **row} for row in read_rows(results.folder(state.run) / "records.jsonl")]
     return pd.DataFrame(rows)
 
 
-def _metrics(module: Any, states: Sequence[RunState], records: pd.DataFrame, problems: list[str]) -> pd.DataFrame:
-    """One row an expected run: axes, outcome, reason, and the experiment's metrics where there are any."""
-    expected = pd.DataFrame(
-        [{"run": s.run.name, **s.run.axes, "outcome": s.outcome.status, "reason": s.outcome.reason} for s in states]
-    )
-    if records.empty or not hasattr(module, "metrics"):
-        return expected
-    try:
-        measured: pd.DataFrame = module.metrics(records)
-    except Exception as error:
-        traceback.print_exc()
-        problems.append(f"{module.__name__}.metrics: {type(error).__name__}: {error}")
-        return expected
-    if "run" not in measured.columns:
-        measured = measured.rename_axis("run").reset_index()
-    if measured["run"].duplicated().any():
-        raise UserError(f"{module.__name__}.metrics: more than one row for a run; return one row a run.")
-    if "regime_reached" not in measured.columns:
-        raise UserError(f"{module.__name__}.metrics: no column regime_reached; say of each run whether it got there.")
-    new = [column for column in measured.columns if column == "run" or column not in expected.columns]
-    return expected.merge(measured[new], on="run", how="left", validate="one_to_one")
-
-
-def _figures(
-    replication: Replication,
-    module: Any,
-    experiment: str,
-    states: Sequence[RunState],
-    records: pd.DataFrame,
-    folder: Path,
-    problems: list[str],
-) -> Iterator[dict[str, Any]]:
-    """Export the experiment's figures; one that cannot be drawn becomes a page that says why."""
-    titles = {c.figure: c.item for c in replication.paper.coverage if c.figure and c.experiment == experiment}
-    drawn: Mapping[str, Any] = {}
-    problem = _why_nothing(states)
-    if not records.empty:
-        use_style()
-        try:
-            drawn = module.figures(records) if hasattr(module, "figures") else {}
-            problem = "the experiment draws no figure of this name"
-        except Exception as error:
-            traceback.print_exc()
-            problem = f"drawing failed: {type(error).__name__}: {error}"
-            problems.append(f"{module.__name__}.figures: {type(error).__name__}: {error}")
-    missing = [name for name in titles if name not in drawn]
-    incomplete = _why_incomplete(states)
-    for name in [*drawn, *missing]:
-        figure = drawn[name] if name in drawn else placeholder(titles[name], problem)
-        files = export(figure, folder, f"{experiment}-{name}")
-        yield {
-            "experiment": experiment,
-            "name": name,
-            "title": figure_title(figure) or titles.get(name, name),
-            **{kind: f"figures/{path.name}" for kind, path in files.items()},
-            "problem": incomplete if name in drawn else problem,
-        }
+def _why_no_table(records: pd.DataFrame) -> str | None:
+    """The first column that holds values of several kinds, in words."""
+    for name in records.columns:
+        kinds = sorted({kind_of(value) for value in records[name] if not pd.isna(value)})
+        if len(kinds) > 1:
+            return f"the column {name!r} holds {' and '.join(kinds)}; have record() give it one kind"
+    return None
 
 
 def _why_nothing(states: Sequence[RunState]) -> str:
     reasons = {state.outcome.status: state.outcome.reason for state in reversed(states)}
-    for status in ("data_unavailable", "failed", "blocked", "unfinished", "missing"):
+    for status in ("data_unavailable", "failed", "damaged", "blocked", "unfinished", "missing"):
         if status in reasons:
             return f"{status.replace('_', ' ')}: {reasons[status]}"
     return "no run left a record"
@@ -181,8 +222,8 @@ def _run_entry(state: RunState, results: Results, foretold: Estimate) -> dict[st
         "outcome": state.outcome.status,
         "reason": state.outcome.reason,
     }
-    if state.current:
-        facts = read_json(results.folder(state.run) / "provenance.json")
+    facts = results.provenance(state.run) if state.current else None
+    if facts is not None:
         entry |= {
             "seconds": facts["seconds"],
             "predicted": {
@@ -217,9 +258,25 @@ def metric_file(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _verdicts(replication: Replication, scale: str, tables: Mapping[str, pd.DataFrame]) -> Iterator[claims.Verdict]:
+def _judged(
+    replication: Replication,
+    scale: str,
+    tables: Mapping[str, pd.DataFrame],
+    failed: Mapping[str, str],
+    problems: list[Problem],
+) -> Iterator[claims.Verdict]:
+    """The verdicts in the order of claims.yaml; `failed` says of which experiments the metrics failed, and how."""
     path = replication.folder / "claims.yaml"
     for claim in claims.load_claims(path):
-        if claim.experiment not in tables:
-            replication.experiment(claim.experiment, f"{path}: claim {claim.id}")
-        yield claims.judge(claim, tables[claim.experiment], paper=replication.name, scale=scale)
+        name = claim.experiment
+        if name not in tables:
+            replication.experiment(name, f"{path}: claim {claim.id}")
+        judged = partial(claims.judge, claim, paper=replication.name, scale=scale)
+        reason = f"Metrics failed: {failed[name]}." if name in failed else None
+        try:
+            verdict = judged(tables[name])
+        except UserError as error:  # a metric that there is not, or one of texts: without metrics it is not decidable
+            verdict = judged(tables[name].loc[:, :"reason"])
+            reason = str(error)
+            problems.append(Problem(name, reason))
+        yield replace(verdict, reason=reason) if reason and verdict.verdict == NOT_DECIDABLE else verdict

@@ -248,9 +248,12 @@ def _conclude(
         for (experiment, status), reasons in groups.items():
             more = f" (and {len(set(reasons)) - 1} reasons more)" if len(set(reasons)) > 1 else ""
             print(f"{name}/{experiment}: {len(reasons)} runs {status.replace('_', ' ')}: {reasons[0]}{more}")
-            undone |= status in ("failed", "missing", "unfinished")
+            undone |= status in ("failed", "missing", "damaged", "unfinished")
             if status == "failed":
                 print("  unchanged, it is not tried again unless you say so: --retry failed")
+        for sentence in folders.problems(scale, name):
+            print(f"{name}/{sentence}")
+            undone = True
         found = peek_json(folders.analysis(scale, name) / "verdicts.json")
         verdicts += [verdict["verdict"] for verdict in found or []]
     if code:

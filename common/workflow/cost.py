@@ -180,7 +180,7 @@ class Timings:
         for experiment in self.replication.experiments:
             for run in self.replication.runs(experiment, self.scale):
                 path = self.results.folder(run) / "provenance.json"
-                if path.is_file():
+                if path.is_file() and self.results.damage(run) is None:
                     found.setdefault((experiment, setting(run)), []).append({**read_json(path), "mb": _mb(path.parent)})
         return found
 

@@ -5,7 +5,6 @@ and its files have the digests that its outcome.json states.
 """
 
 import gzip
-import hashlib
 import shutil
 import subprocess
 import sys
@@ -14,11 +13,12 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from common.datasets.archives import UnsafeArchive, unpack
 from common.errors import UserError
+from common.experiments import integrity
 from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Outcome, Results, RunRecord
@@ -28,6 +28,8 @@ from common.workflow.state import Folders, analysis_digest
 
 PART_BYTES = 15 * 2**20
 """Largest part of an archive: what mail, forms and small transfers take."""
+ARCHIVES = (".tar", ".tar.gz", ".tgz")
+_OTHER_ARCHIVES = (".zip", ".7z", ".gz", ".bz2", ".xz", ".zst", ".tbz2", ".txz")
 
 
 @dataclass
@@ -41,6 +43,23 @@ class Adoption:
     def __str__(self) -> str:
         text = f"{self.taken} runs taken over, {self.current} were current"
         return text + (f", {len(self.refused)} refused: {self.refused[0]}" if self.refused else "")
+
+
+def archive_place(out: Path) -> tuple[Path, Path | None]:
+    """The results folder that `out` names, and the archive to make of it where the name is one of an archive.
+
+    Raises:
+        UserError: the name is one of another kind of archive, or a folder has the archive's name.
+    """
+    for ending in ARCHIVES:
+        stem = out.name.removesuffix(ending)
+        if stem and stem != out.name:
+            if out.is_dir():
+                raise UserError(f"{out} is a folder; name an archive that can be written, or a folder of another name.")
+            return out.with_name(stem), out
+    if out.suffix in _OTHER_ARCHIVES:
+        raise UserError(f"{out}: of archives only {', '.join(ARCHIVES)} are made; name one, or a folder.")
+    return out, None
 
 
 def write_archive(results: Path, archive: Path) -> list[Path]:
@@ -115,6 +134,10 @@ def adopt(replication: Replication, scale: str, folders: Folders, source: Path |
             for job in replication.jobs(scale):
                 for run in job.runs:
                     _take(run, Results(other), folders.store, identities, report)
+    else:
+        for job in replication.jobs(scale):
+            for run in job.runs:
+                _forgive(run, folders.store)
     for job in replication.jobs(scale):
         _mark(job, replication, folders, identities, report, verify=source is None)
     return report
@@ -124,11 +147,11 @@ def _take(run: Run, other: Results, mine: Results, identities: Identities, repor
     if identities.current(run):
         return
     stored = other.stored(run)
-    if stored is None or stored.status not in COMPUTED:
-        return
-    problem = damage(other.folder(run), stored)
+    problem = other.damage(run) if stored is None else None
     if problem is None:
-        problem = _foreign(stored, identities.inputs(run))
+        if stored is None or stored.status not in COMPUTED:
+            return
+        problem = integrity.difference(other.folder(run), asdict(stored)) or _foreign(stored, identities.inputs(run))
     if problem is not None:
         report.refused.append(f"{run}: {problem}")
         return
@@ -136,23 +159,18 @@ def _take(run: Run, other: Results, mine: Results, identities: Identities, repor
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".adopt-") as temporary:
         copy = Path(temporary) / "run"
-        shutil.copytree(other.folder(run), copy)
+        shutil.copytree(other.folder(run), copy, ignore=shutil.ignore_patterns(integrity.MARK))
         if place.exists():
             place.rename(Path(temporary) / "old")
         copy.rename(place)
     report.taken += 1
 
 
-def damage(folder: Path, stored: RunRecord) -> str | None:
-    """What of a run folder differs from its outcome.json, None if nothing does."""
-    expected = {"records.jsonl": stored.records} | {f"artifacts/{name}": d for name, d in stored.artifacts.items()}
-    for name, digest in expected.items():
-        path = folder / name
-        if not path.is_file():
-            return f"{name} is missing"
-        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-            return f"{name} does not have the digest that outcome.json states"
-    return None
+def _forgive(run: Run, results: Results) -> None:
+    """Take the mark of a damaged artifact away where the artifact is what it was (DVC may have brought it back)."""
+    stored, mark = results.stored(run), results.folder(run) / integrity.MARK
+    if stored is not None and mark.is_file() and integrity.difference(mark.parent, asdict(stored)) is None:
+        mark.unlink(missing_ok=True)
 
 
 def _foreign(stored: RunRecord, inputs: Mapping[str, object]) -> str | None:
@@ -166,12 +184,13 @@ def _mark(
     """Write the marker of a job whose runs are all current, and those of its data sets."""
     outcomes = {}
     for run in job.runs:
-        if not identities.current(run):
-            return
-        stored = folders.store.stored(run)
-        assert stored is not None
-        if verify and (problem := damage(folders.store.folder(run), stored)):
+        problem = folders.store.damage(run)
+        stored = folders.store.stored(run) if problem is None and identities.current(run) else None
+        if stored is not None and verify:
+            problem = integrity.difference(folders.store.folder(run), asdict(stored))
+        if problem is not None:
             report.refused.append(f"{run}: {problem}")
+        if problem is not None or stored is None:
             return
         outcomes[f"{run.experiment}/{run.name}"] = Outcome(stored.status, stored.reason, identities.digest(run))
     report.current += len(job.runs)

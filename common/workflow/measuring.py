@@ -103,6 +103,8 @@ def run(request: Request) -> dict[str, Any]:
         problem = Problem(model, LOSSES[request.loss](), (inputs, targets))
     except ValueError as error:
         raise UserError(f"{request.model}: {one_line(error)}.") from error
+    except (Exception, SystemExit) as error:  # whatever the user's forward does
+        raise UserError(f"{request.model} cannot be measured: {named(error)}.") from error
     rows = []
     with Console(stderr=True).status("Measuring …") as status:
         for name in request.names:
@@ -191,7 +193,7 @@ def _row(problem: Problem, name: str, request: Request) -> dict[str, Any]:
         [found] = measure(
             problem, [name], relative_error=request.relative_error, budget=request.budget, seed=request.seed
         )
-    except (RuntimeError, NotImplementedError) as error:  # memory, or an operator without second derivative
+    except (Exception, SystemExit) as error:  # memory, no second derivative, or whatever the user's forward does
         found = Measured(name, MEASURES[name][0], None, named(error))
     estimate = found.estimate
     row: dict[str, Any] = {"name": name, "symbol": found.symbol, "problem": found.problem}
@@ -223,7 +225,7 @@ def _plot(problem: Problem, request: Request, path: Path) -> dict[str, Any]:
     steps = max(2, min(STEPS, int(request.budget / (VECTORS * matrix.product_cost))))
     try:
         found = spectrum(matrix, vectors=VECTORS, steps=steps, seed=request.seed)
-    except (RuntimeError, NotImplementedError) as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"The spectrum of {request.model} cannot be measured: {named(error)}.") from error
     weights = f", {request.checkpoint.name}" if request.checkpoint else ""
     title = f"Spectrum of the Hessian\n{request.model}{weights} on {request.data}/{request.split}"

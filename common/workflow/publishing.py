@@ -40,6 +40,9 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     state = analysis / "state.json"
     if not state.is_file() or read_json(state)["digest"] != analysis_digest(replication):
         raise UserError(f"publish {where}: its analysis is not current; run `make reports SCALE={scale}` first.")
+    for problem in folders.problems(scale, replication.name):
+        if problem.split(":")[0] in experiments:
+            raise UserError(f"publish {where}: {problem}; mend it and run `make reports SCALE={scale}` first.")
     judged = [v for v in read_json(analysis / "verdicts.json") if v["experiment"] in experiments]
     place = root / "reports" / "published" / scale / replication.name
     if all(verdict["verdict"] in _UNDECIDED for verdict in judged) and not place.is_dir():
@@ -104,10 +107,9 @@ def _traced(state: RunState, folders: Folders) -> dict[str, Any]:
     """Provenance of a run that may be published."""
     if not state.current or state.outcome.status not in COMPUTED:
         raise UserError(f"publish: {state.run} is {state.outcome.status}: {state.outcome.reason}; run it first.")
-    path = folders.store.folder(state.run) / "provenance.json"
-    if not path.is_file():
+    facts = folders.store.provenance(state.run)
+    if facts is None:
         raise UserError(f"publish: {state.run} has no provenance.json; run it again.")
-    facts: dict[str, Any] = read_json(path)
     if facts["dirty"] is not False or facts["commit"] == "unknown":
         raise UserError(f"publish: {state.run} was computed from uncommitted source; commit, then run it again.")
     if facts["locks"] != provenance.lock_digests(folders.root):

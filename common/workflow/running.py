@@ -6,6 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from common.errors import UserError
 from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
-from common.experiments.outcomes import COMPUTED, SETTLED, Outcome, RunRecord
+from common.experiments.outcomes import COMPUTED, SETTLED, Outcome
 from common.experiments.replication import Replication, suggestion
 from common.files import write_json
 from common.workflow.discovery import find, healthy, make_importable, select
@@ -244,6 +245,8 @@ def _accept(folders: Folders, identities: Identities, run: Run, reason: str) -> 
     stored = folders.store.stored(run)
     if stored is None or stored.status not in COMPUTED or identities.current(run):
         return False
+    if (damage := folders.store.damage(run)) is not None:
+        raise UserError(f"{run}: {damage}, which only a new run can mend.")
     now = identities.inputs(run)
     differs = [name for name in ("parameters", "data") if stored.inputs.get(name) != now[name]]
     if differs:
@@ -254,14 +257,6 @@ def _accept(folders: Folders, identities: Identities, run: Run, reason: str) -> 
         "reason": reason,
         "date": datetime.now(UTC).date().isoformat(),
     }
-    record = RunRecord(
-        stored.status,
-        stored.reason,
-        now,
-        stored.used,
-        stored.artifacts,
-        stored.records,
-        [*stored.accepted, entry],
-    )
+    record = replace(stored, inputs=now, accepted=[*stored.accepted, entry])
     folders.store.store(folders.store.folder(run), record)
     return True

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results
 from common.experiments.replication import Replication
-from common.files import status_of
+from common.files import read_json, status_of
 from common.sources import read_source
 
 
@@ -23,10 +24,21 @@ class RunState:
 
 @dataclass(frozen=True)
 class Folders:
-    """The generated folders of a checkout."""
+    """The generated folders of a checkout.
+
+    Raises:
+        UserError: the results folder is a link that leads nowhere.
+    """
 
     root: Path
     results: Path
+
+    def __post_init__(self) -> None:
+        if self.results.is_symlink() and not self.results.exists():
+            raise UserError(
+                f"{self.results} is a link to {self.results.readlink()}, which is not there; make that folder (or "
+                "mount it), or remove the link."
+            )
 
     @property
     def store(self) -> Results:
@@ -36,6 +48,14 @@ class Folders:
     def analysis(self, scale: str, paper: str) -> Path:
         """Metrics, figures and verdicts of a paper at a scale."""
         return self.root / "analysis" / scale / paper
+
+    def problems(self, scale: str, paper: str) -> list[str]:
+        """What went wrong with metrics and figures when the paper was analysed last."""
+        try:
+            found = read_json(self.analysis(scale, paper) / "problems.json")
+            return [f"{problem['experiment']}: {problem['sentence']}" for problem in found]
+        except (OSError, UserError, ValueError, LookupError, TypeError):
+            return []
 
 
 def run_states(replication: Replication, scale: str, results: Results) -> list[RunState]:
@@ -56,6 +76,8 @@ def _state(run: Run, marked: Outcome | None, identities: Identities, results: Re
         return RunState(run, Outcome(stored.status, stored.reason, identity), True)
     if marked is not None and marked.identity == identity and marked.status not in ("completed", "diverged"):
         return RunState(run, marked, False)
+    if (damage := results.damage(run)) is not None:
+        return RunState(run, Outcome("damaged", f"{damage}; it is computed again", identity), False)
     reason = "not run yet" if stored is None else f"its results are of {_changes(run, identities, stored.inputs)}"
     return RunState(run, Outcome("missing", reason, identity), False)
 

@@ -5,12 +5,15 @@ is reproduced by a bare `dvc repro`; those of other scales that dvc.lock knows a
 recorded and nobody starts them by accident.
 """
 
+import subprocess
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from common.errors import UserError
 from common.experiments.config import is_name
 from common.experiments.scales import SCALES
 from common.files import write_if_changed
@@ -89,7 +92,37 @@ def _kept(path: str) -> dict[str, Any]:
     return {path: {"persist": True}}
 
 
+def pull(root: Path, papers: Collection[str], scale: str | None = None) -> list[tuple[str, str]]:
+    """Have DVC fetch what dvc.lock records of these papers, and nothing else: `dvc pull` alone asks for all stages.
+
+    Args:
+        scale: that scale alone; all recorded ones if None.
+
+    Returns:
+        Paper and scale of each stage fetched.
+
+    Raises:
+        UserError: nothing is recorded of them, or DVC could not fetch what is.
+    """
+    sync(root)
+    recorded = _recorded_stages(root)
+    wanted = [(paper, one) for paper in papers for one in ([scale] if scale else SCALES)]
+    found = [(paper, one) for paper, one in wanted if stage_name(paper, one) in recorded]
+    if not found:
+        raise UserError(f"{root / 'dvc.lock'} records nothing of {', '.join(papers)}: `make reports` computes it.")
+    stages = [stage_name(paper, one) for paper, one in found]
+    code = subprocess.run([sys.executable, "-m", "dvc", "pull", *stages], cwd=root).returncode
+    if code:
+        raise UserError(f"dvc pull {' '.join(stages)} ended with exit code {code}; what it said stands above.")
+    return found
+
+
 def _recorded_stages(root: Path) -> set[str]:
+    """The stages that dvc.lock knows.
+
+    Raises:
+        UserError: dvc.lock cannot be read, such as after a merge that left conflict marks.
+    """
     path = root / "dvc.lock"
     content = read_yaml(path)[0] if path.is_file() else None
     stages = content.get("stages") if isinstance(content, dict) else None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from common.datasets import Dataset
 from common.errors import UserError
@@ -47,6 +48,9 @@ def load_model(name: str, seed: int = 0) -> nn.Module:
         raise UserError(f"{name}, called without arguments, failed: {named(error)}.") from error
     if not isinstance(model, nn.Module):
         raise UserError(f"{name} returns {_kind_of(model)}, not a torch.nn.Module.")
+    for parameter, value in model.named_parameters():
+        if problem := _not_plain(value):
+            raise UserError(f"{name}: the parameter {parameter!r} {problem}.")
     return model.eval()
 
 
@@ -73,7 +77,25 @@ def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
             content = content[key]
     if not isinstance(content, Mapping) or not all(isinstance(value, torch.Tensor) for value in content.values()):
         raise UserError(f"{path} holds no weights: save model.state_dict(), alone or under the key 'state_dict'.")
+    for name, value in content.items():
+        if problem := _not_plain(value):
+            raise UserError(f"{path}: {name!r} {problem}.")
     return dict(content)
+
+
+def _not_plain(value: torch.Tensor) -> str | None:
+    """Why a tensor cannot be a weight that curvature is measured at, None if it can."""
+    if is_lazy(value):
+        return None
+    if value.is_meta:
+        return "is on the meta device, which holds no numbers: save it from a model that has been initialised"
+    if value.is_quantized:
+        return "is quantised: dequantise it first"
+    if value.layout != torch.strided:
+        return f"is stored as {str(value.layout).removeprefix('torch.')}: make it dense first (to_dense())"
+    if value.is_complex():
+        return "is complex: curvature is measured of real weights"
+    return None
 
 
 def check_outputs(name: str, model: nn.Module, inputs: torch.Tensor, dataset: Dataset) -> None:
@@ -82,7 +104,7 @@ def check_outputs(name: str, model: nn.Module, inputs: torch.Tensor, dataset: Da
     try:
         with torch.no_grad():
             outputs = model(inputs)
-    except Exception as error:  # whatever the user's code does
+    except (Exception, SystemExit) as error:  # whatever the user's code does
         raise UserError(
             f"{name} does not take the inputs of {dataset.name}, of shape {shape}: {named(error)}."
         ) from error

@@ -315,13 +315,74 @@ def test_a_measurement_of_a_stale_run_is_not_current(in_process: Project) -> Non
     assert outcomes["measurement/learning_rate=0.1,seed=0"].status == "blocked"
 
 
-def test_a_file_that_cannot_be_imported_fails_its_own_experiment_alone(in_process: Project) -> None:
-    in_process.edit("measurement.py", "from collections.abc", "import nonexistent_package\nfrom collections.abc")
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import nonexistent_package", "ModuleNotFoundError: No module named 'nonexistent_package'"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_fails_its_own_experiment_alone(
+    in_process: Project, code: str, reason: str
+) -> None:
+    in_process.edit("measurement.py", "from collections.abc", f"{code}\nfrom collections.abc")
     outcomes = execute(in_process)
     assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
     broken = outcomes["measurement/learning_rate=0.1,seed=0"]
     assert broken.status == "failed"
-    assert "cannot be imported: ModuleNotFoundError: No module named 'nonexistent_package'" in broken.reason
+    assert f"cannot be imported: {reason}" in broken.reason
+
+
+def test_a_run_that_records_nothing_is_a_failure_and_the_rest_of_the_job_goes_on(in_process: Project) -> None:
+    in_process.edit("measurement.py", "for run in runs:", "for run in runs[:0]:")
+    outcomes = execute(in_process)
+    assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
+    assert {
+        outcome.reason for name, outcome in outcomes.items() if name.startswith("measurement/learning_rate=0.")
+    } == {"run() recorded nothing for it"}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise SystemExit(0)", "run() ended the process (SystemExit: 0)"),
+        ("import sys; sys.exit('enough')", "run() ended the process (SystemExit: enough)"),
+        ("raise GeneratorExit('out')", "GeneratorExit: out"),
+        ("context.artifact(runs[0], 'nothing', 'weights')", "config.yaml has no need 'nothing'"),
+        ("raise ValueError('half a pair: \\ud83d')", "ValueError: half a pair: \\ud83d"),
+        ("context.record(runs[0], big=2**70)", "'big' is an integer of more than 64 bits"),
+        ("context.record(runs[0], text='\\udc80')", "'text' holds half of a surrogate pair"),
+        ("[context.record(runs[0], x=x) for x in (1, 'a')]", "'x' holds numbers elsewhere and texts here"),
+        ("[context.record(runs[0], x=x) for x in (True, 2.0)]", "'x' holds truth values elsewhere and numbers here"),
+        ("context.save(runs[0], '../../../x', {})", "'../../../x' cannot name an artifact"),
+        ("context.save(runs[0], '.hidden', {})", "'.hidden' cannot name an artifact"),
+    ],
+)
+def test_whatever_a_run_does_is_its_own_failure_with_a_sentence(in_process: Project, code: str, reason: str) -> None:
+    in_process.edit("measurement.py", "for run in runs:", f"{code}\n    for run in runs:")
+    outcomes = execute(in_process)
+    assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
+    failed = outcomes["measurement/learning_rate=0.1,seed=0"]
+    assert failed.status == "failed"
+    assert reason in failed.reason
+
+
+def test_a_real_interrupt_is_not_taken_for_a_failure(in_process: Project) -> None:
+    in_process.edit("descent.py", "rates = torch", "raise KeyboardInterrupt\n    rates = torch")
+    with pytest.raises(KeyboardInterrupt):
+        execute(in_process)
+
+
+def test_numbers_of_all_kinds_and_missing_values_share_a_column(in_process: Project) -> None:
+    in_process.edit(
+        "measurement.py",
+        "weights = context",
+        "[context.record(run, x=x, y=None) for x in (1, 2.5, None, torch.tensor(3), -2**63)]; weights = context",
+    )
+    in_process.edit("measurement.py", "from collections", "import torch\nfrom collections")
+    assert execute(in_process)["measurement/learning_rate=0.1,seed=0"].status == "completed"
+    found = rows(in_process, "smoke/decay/measurement/learning_rate=0.1,seed=0")
+    assert [row["x"] for row in found[:-1]] == [1, 2.5, None, 3, -(2**63)]
 
 
 def test_a_marker_that_would_not_change_is_not_written(in_process: Project) -> None:
