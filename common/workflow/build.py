@@ -18,10 +18,11 @@ from common.experiments.replication import Replication
 from common.files import read_json
 from common.workflow.discovery import discover, find, healthy
 from common.workflow.listing import counts_text
-from common.workflow.plan import JobPlan, duration_text, plan
+from common.workflow.plan import JobPlan, duration_text, plan, time_left
 from common.workflow.progress import duration, in_flight
 from common.workflow.running import check_retry
 from common.workflow.state import Folders, run_states
+from common.workflow.time_left import computing_seconds
 from common.workflow.tracking import sync
 
 
@@ -65,7 +66,7 @@ def build(
         with log.open("w") as stream:
             process = subprocess.Popen(command, cwd=root, stdout=stream, stderr=subprocess.STDOUT)
             try:
-                code = _watch(process, folders, scale, jobs)
+                code = _watch(process, folders, scale, jobs, cores)
             except KeyboardInterrupt:
                 process.wait()
                 raise
@@ -127,7 +128,9 @@ def _shown(path: Path) -> str:
         return str(path)
 
 
-def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan]) -> int:
+def _watch(
+    process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan], cores: int
+) -> int:
     """Show how far the jobs are until Snakemake ends; returns its exit code.
 
     On a terminal a bar; in a log a line whenever a job began, ended or failed.
@@ -137,6 +140,8 @@ def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, job
         job.id: folders.store.root / ".jobs" / scale / job.paper / job.experiment / f"{job.id}.json" for job in jobs
     }
     total = sum(weight.values())
+    ahead = time_left(jobs, cores)
+    took: dict[str, float | None] = {}
     started = time.time()
     console = Console()
     done: set[str] = set()
@@ -153,14 +158,15 @@ def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, job
             ended = {job for job in weight.keys() - done if _written_since(marker[job], started)}
             failed |= {job for job in ended if _holds_a_failure(marker[job])}
             done |= ended
+            took |= {job: computing_seconds(marker[job]) for job in ended}
             flying = sum(weight[one.id] * one.fraction for one in running)
             fraction = min((sum(weight[job] for job in done) + flying) / total, 1.0) if total else 1.0
             seconds = time.time() - started
-            left = seconds * (1 - fraction) / fraction if fraction > 0.03 else None
+            left = ahead.seconds(seconds, took, running)
             what = ", ".join(f"{one.run.rsplit('/', 1)[0]} {one.fraction:.0%}" for one in running[:4])
             what += f" and {len(running) - 4} more" if len(running) > 4 else ""
             what = what or ("starting" if seconds < 10 and total else "figures, verdicts and pages")
-            text = f"{what}  ({duration(left)} left)" if running else what
+            text = f"{what}  ({duration(left)} left)"
             counts = f"{len(done)} of {len(weight)} jobs done, {len(running)} running, {len(failed)} failed"
             bar.update(task, completed=fraction, description=f"{counts}: {text}")
             state = (len(done), len(failed), *sorted(one.id for one in running))
