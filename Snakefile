@@ -13,6 +13,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from common.errors import UserError
+from common.experiments.calibration import note_step
 from common.workflow import ownership
 from common.workflow.graph import Graph
 from common.workflow.slurm import check_cluster, status_command
@@ -85,6 +86,10 @@ localrules:
     data,
     gather,
     index,
+
+
+onstart:
+    note_step("snakemake")
 
 
 rule all:

@@ -122,6 +122,9 @@ def plan(
     ] = 1.0,
     probe: Annotated[float, typer.Option(min=0, help="First time each distinct call for so many seconds here.")] = 0,
     budget: Annotated[float | None, typer.Option(min=0, help="Refuse a plan that may take more GPU hours.")] = None,
+    record_minutes: Annotated[
+        bool, typer.Option("--record-minutes", help="Write `minutes` into config.yaml from the runs recorded here.")
+    ] = False,
 ) -> None:
     """Show jobs and runs, how many of them are current, and what the others will cost."""
     from common.workflow.cost import check_budget, costs
@@ -130,6 +133,13 @@ def plan(
     from common.workflow.probing import probe as probe_calls
 
     chosen, folders, selected = _scale(scale), _folders(out), _selected(papers, scale)
+    if record_minutes:
+        from common.workflow import stated_minutes
+
+        for replication in selected.values():
+            print("\n".join(stated_minutes.record_minutes(replication, chosen, folders.store)))
+        print(stated_minutes.record_steps(chosen, selected))
+        return
     if probe:
         for replication in selected.values():
             for line in probe_calls(replication, chosen, folders, probe):
@@ -404,22 +414,26 @@ def step_killed(marker: str, scale: str, code: int) -> None:
 @internal.command("analyse")
 def step_analyse(paper: str, scale: str) -> None:
     """Metrics, figures and verdicts of a paper."""
+    from common.experiments.calibration import note_step
     from common.workflow.analysis import analyse
     from common.workflow.discovery import find
 
     folders = _folders()
     for problem in analyse(find(folders.root, paper), scale, folders):
         print(f"problem: {problem}", file=sys.stderr)
+    note_step("analyse", of=f"{scale}/{paper}")
 
 
 @internal.command("page")
 def step_page(paper: str, scale: str) -> None:
     """The page of a paper, and the index of the pages that there are."""
+    from common.experiments.calibration import note_step
     from common.reports import build_page
 
     root = project_root()
     build_page(root / "replications" / paper, scale, root)
     step_index(scale)
+    note_step("page", of=f"{scale}/{paper}")
 
 
 @internal.command("index")

@@ -66,7 +66,7 @@ class RunContext:
         self.device = device
         self.runs = [parameters for _, parameters in runs]
         self.divergences: dict[str, str] = {}
-        self.elapsed_before = 0.0
+        self.elapsed_before = self.processor_before = 0.0
         self.segments = 1
         self._run_of = {id(parameters): run for run, parameters in runs}
         self._workspace = workspace
@@ -76,6 +76,7 @@ class RunContext:
         self._files: dict[str, TextIO] = {}
         self._kinds: dict[str, str] = {}
         self._started = self._last_call = self._last_write = time.monotonic()
+        self._processor_started = time.process_time()
         self._longest_gap = self._write_seconds = 0.0
         self._interval = float(os.environ.get("REPLICATIONS_CHECKPOINT_SECONDS", CHECKPOINT_SECONDS))
 
@@ -172,6 +173,7 @@ class RunContext:
                     stream.truncate(offsets[path])
         self.divergences = dict(saved["divergences"])
         self.elapsed_before = saved["elapsed"]
+        self.processor_before = saved.get("processor", saved["elapsed"])  # of an older checkpoint
         self.segments = saved["segments"] + 1
         return saved["state"]
 
@@ -208,6 +210,11 @@ class RunContext:
         """Seconds spent on this call so far, earlier segments included."""
         return self.elapsed_before + time.monotonic() - self._started
 
+    @property
+    def processor_seconds(self) -> float:
+        """Processor time of this call so far, of all threads: what a busy machine does not lengthen."""
+        return self.processor_before + time.process_time() - self._processor_started
+
     def close(self) -> None:
         """Flush and close the record files."""
         for stream in self._files.values():
@@ -232,6 +239,7 @@ class RunContext:
                 "offsets": offsets,
                 "divergences": self.divergences,
                 "elapsed": self.elapsed,
+                "processor": self.processor_seconds,
                 "segments": self.segments,
             }
         )

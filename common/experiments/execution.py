@@ -332,6 +332,7 @@ class Executor:
                 "segments": context.segments,
                 "computed_together": shared,
                 "seconds": context.elapsed / shared,
+                "processor_seconds": context.processor_seconds / shared,
                 "peak_memory_mb": provenance.peak_memory_mb(),
             }
         )

@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from common.experiments import calibration
+
 _PACKAGES = ("torch", "numpy", "pydantic", "safetensors", "torchvision", "torch-geometric", "scipy", "numba")
 LOCKS = ("requirements-torch.txt", "requirements.lock")
 GENERATED = ("reports", "dvc.lock", "dvc.yaml")
@@ -62,13 +64,14 @@ def versions() -> dict[str, str]:
 
 
 def device_facts(device: Any) -> dict[str, Any]:
-    """Name, driver and determinism of a torch device, and the threads of this process."""
+    """Name, driver and determinism of a torch device, the threads of this process, and how fast its cores are."""
     import torch
 
     facts: dict[str, Any] = {
         "type": device.type,
         "threads": torch.get_num_threads(),
         "deterministic": device.type == "cpu" or torch.are_deterministic_algorithms_enabled(),
+        "calibration": dict(calibration.here().seconds),
     }
     if device.type == "cuda":
         facts |= {"name": torch.cuda.get_device_name(device), "cuda": torch.version.cuda, "driver": _driver()}

@@ -19,10 +19,11 @@ from common.files import peek_json, status_of
 from common.workflow import ownership
 from common.workflow.discovery import discover, find, healthy
 from common.workflow.listing import counts_text
-from common.workflow.plan import JobPlan, duration_text, plan
+from common.workflow.plan import JobPlan, duration_text, plan, time_left
 from common.workflow.progress import duration, in_flight
 from common.workflow.running import check_retry
 from common.workflow.state import Folders, run_states
+from common.workflow.time_left import computing_seconds
 from common.workflow.tracking import sync
 
 
@@ -77,7 +78,7 @@ def build(
         command += [] if "SNAKEMAKE_PROFILE" in os.environ else ["--cores", str(cores)]
         command += ["--forcerun", *due] if due else []
         command += ["--config", f"scale={scale}", "--", *targets]
-        code, asked = _execute(command, log, folders, scale, jobs)
+        code, asked = _execute(command, log, folders, scale, jobs, cores)
         if asked:
             return 128 + asked
         failed = _conclude(code, folders, scale, replications, index, log)
@@ -96,7 +97,7 @@ def _waits(sentence: str, wait: bool) -> bool:
 
 
 def _execute(
-    command: Sequence[str], log: Path, folders: Folders, scale: str, jobs: Sequence[JobPlan]
+    command: Sequence[str], log: Path, folders: Folders, scale: str, jobs: Sequence[JobPlan], cores: int
 ) -> tuple[int, int]:
     """Snakemake's exit code, and the first signal that asked to end (0: none); afterwards no step lives here."""
     here = "SNAKEMAKE_PROFILE" not in os.environ
@@ -118,17 +119,19 @@ def _execute(
     with ownership.passing_on(end) as came:
         ownership.end_with(ownership.owners(os.environ, ownership.MAKE))
         try:
-            _show(process, folders, scale, jobs)
+            _show(process, folders, scale, jobs, cores)
         finally:
             process.wait()
         ownership.wait_for_steps(folders.results)
     return process.returncode, came[0] if came else 0
 
 
-def _show(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan]) -> None:
+def _show(
+    process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan], cores: int
+) -> None:
     """Show progress until Snakemake ends or showing it fails, which is one line and ends nothing else."""
     try:
-        _watch(process, folders, scale, jobs)
+        _watch(process, folders, scale, jobs, cores)
     except Exception as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         with suppress(OSError):
@@ -177,7 +180,9 @@ def _shown(path: Path) -> str:
         return str(path)
 
 
-def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan]) -> int:
+def _watch(
+    process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan], cores: int
+) -> int:
     """Show how far the jobs are until Snakemake ends; returns its exit code.
 
     On a terminal a bar; in a log a line whenever a job began, ended or failed.
@@ -187,6 +192,8 @@ def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, job
         job.id: folders.store.root / ".jobs" / scale / job.paper / job.experiment / f"{job.id}.json" for job in jobs
     }
     total = sum(weight.values())
+    ahead = time_left(jobs, cores)
+    took: dict[str, float | None] = {}
     started = time.time()
     earlier = {job: _written(path) for job, path in marker.items()}
     console = Console()
@@ -205,14 +212,15 @@ def _watch(process: "subprocess.Popen[bytes]", folders: Folders, scale: str, job
             ended = {job for job in written if not _holds(marker[job], "unfinished")}
             failed |= {job for job in ended if _holds(marker[job], "failed")}
             done |= ended
+            took |= {job: computing_seconds(marker[job]) for job in ended}
             flying = sum(weight[one.id] * one.fraction for one in running)
             fraction = min((sum(weight[job] for job in done) + flying) / total, 1.0) if total else 1.0
             seconds = time.time() - started
-            left = seconds * (1 - fraction) / fraction if fraction > 0.03 else None
+            left = ahead.seconds(seconds, took, running)
             what = ", ".join(f"{one.run.rsplit('/', 1)[0]} {one.fraction:.0%}" for one in running[:4])
             what += f" and {len(running) - 4} more" if len(running) > 4 else ""
             what = what or ("starting" if seconds < 10 and total else "figures, verdicts and pages")
-            text = f"{what}  ({duration(left)} left)" if running else what
+            text = f"{what}  ({duration(left)} left)"
             counts = f"{len(done)} of {len(weight)} jobs done, {len(running)} running, {len(failed)} failed"
             bar.update(task, completed=fraction, description=f"{counts}: {text}")
             state = (len(done), len(failed), *sorted(one.id for one in running))

@@ -5,10 +5,14 @@ The time of a run comes from the first of these that there is:
 1. recorded runs of the same setting (all axes but the seed) at this scale;
 2. a probe of that setting (`replicate plan --probe`): the first seconds of the real thing;
 3. recorded runs of other settings of the experiment at this scale;
-4. `minutes` of config.yaml, which is of one core;
+4. `minutes` of config.yaml, which is of one core of the reference machine;
 5. the job's time limit, `runtime` of config.yaml: it costs at most that.
 
-What was timed on a CPU and will run on a GPU is divided by a device factor, which the caller states.
+What was timed on the CPU of another machine is carried over to this one (`common.experiments.calibration`): of recorded
+runs by the figure that each keeps of its machine, of `minutes` by that of the machine on which they were recorded. A
+recorded run counts with its processor time, which other work on the machine does not lengthen, and only while its
+parameters are those of config.yaml. What was timed on a CPU and will run on a GPU is divided by a device factor, which
+the caller states.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +23,10 @@ from statistics import mean
 from typing import Any
 
 from common.errors import UserError
+from common.experiments.calibration import Calibration, here, ratio, reference
 from common.experiments.config import Resources
 from common.experiments.grid import Job, Run
-from common.experiments.identity import Identities
+from common.experiments.identity import Identities, same
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.files import read_json
@@ -118,9 +123,26 @@ def _total(parts: Sequence[Estimate]) -> Estimate:
 class Timings:
     """Seconds a run, by the sources that there are for one paper at one scale."""
 
-    def __init__(self, replication: Replication, scale: str, results: Results, device_factor: float = 1.0) -> None:
+    def __init__(
+        self,
+        replication: Replication,
+        scale: str,
+        results: Results,
+        device_factor: float = 1.0,
+        machine: Calibration | None = None,
+    ) -> None:
+        """
+        Args:
+            machine: whose seconds are asked for; this one if none is given, timed only if it comes to that.
+        """
         self.replication, self.scale, self.results = replication, scale, results
         self.device_factor = device_factor
+        self._given = machine
+
+    @cached_property
+    def machine(self) -> Calibration:
+        """The machine whose seconds are asked for."""
+        return here() if self._given is None else self._given
 
     def run(self, run: Run, job: Job) -> Estimate:
         """Seconds of one run as a part of its job."""
@@ -131,6 +153,15 @@ class Timings:
             or self._recorded_elsewhere(run, resources)
             or self._planned(run, job, resources)
         )
+
+    def announced(self, run: Run, job: Job) -> Estimate | None:
+        """As `run`, but from timings of the same setting alone, else by `minutes`; None where there are none.
+
+        What other settings took says little of a build that was interrupted after the cheap ones.
+        """
+        resources = self.replication.experiment(run.experiment).resources_at(self.scale)
+        found = self._recorded(run, resources) or self._probed(run, resources)
+        return found or (self._planned(run, job, resources) if resources.minutes is not None else None)
 
     def foretold(self, run: Run, job: Job) -> Estimate:
         """As `run`, without any recorded run: what a finished one is compared with."""
@@ -146,11 +177,30 @@ class Timings:
         return self._of(facts, resources, "other settings") if facts else None
 
     def _of(self, facts: Sequence[Mapping[str, Any]], resources: Resources, basis: str) -> Estimate:
-        seconds = [self._on_device(fact["seconds"], fact["device"]["type"], resources) for fact in facts]
+        seconds = [self._on_device(self._carried_over(fact), fact["device"]["type"], resources) for fact in facts]
         spread = SINGLE_SPREAD if len(seconds) == 1 else 1.0
         centre = mean(seconds)
         device = ", ".join(sorted({fact["device"]["type"] for fact in facts}))
         return Estimate(centre, min(seconds) / spread, max(seconds) * spread, f"{basis} ({device})")
+
+    def recorded_core_seconds(self, run: Run) -> float:
+        """Processor seconds of a run as recorded, carried over to this machine."""
+        fact = read_json(self.results.folder(run) / "provenance.json")
+        device = fact["device"]
+        known = device.get("calibration", {})
+        seconds: float = fact.get("processor_seconds", fact["seconds"])
+        return seconds * ratio(self.machine.seconds, known) if known else seconds
+
+    def _carried_over(self, fact: Mapping[str, Any]) -> float:
+        """Seconds that a recorded run would take on this machine."""
+        device = fact["device"]
+        seconds: float = fact["seconds"]
+        if device["type"] != "cpu":
+            return seconds
+        if device.get("threads", 1) == 1:
+            seconds = fact.get("processor_seconds", seconds)
+        known = device.get("calibration", {})
+        return seconds * ratio(self.machine.seconds, known) if known else seconds
 
     def _probed(self, run: Run, resources: Resources) -> Estimate | None:
         found = self._probes.get((run.experiment, setting(run)))
@@ -167,6 +217,7 @@ class Timings:
             most = 60 * resources.runtime / len(job.runs)
             return Estimate(most, 0.0, most, "time limit")
         each = 60 * resources.minutes / len(self.replication.runs(run.experiment, self.scale))
+        each *= ratio(self.machine.seconds, reference().seconds)
         seconds = self._on_device(each, "cpu", resources)
         return Estimate(seconds, seconds / STATED_SPREAD, seconds * STATED_SPREAD, "minutes")
 
@@ -175,13 +226,17 @@ class Timings:
 
     @cached_property
     def _records(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
-        """Provenance of every run of this scale that there is, by experiment and setting."""
+        """Provenance of the runs of this scale with their present parameters, by experiment and setting."""
         found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for experiment in self.replication.experiments:
             for run in self.replication.runs(experiment, self.scale):
                 path = self.results.folder(run) / "provenance.json"
-                if path.is_file() and self.results.damage(run) is None:
-                    found.setdefault((experiment, setting(run)), []).append({**read_json(path), "mb": _mb(path.parent)})
+                if not path.is_file() or self.results.damage(run) is not None:
+                    continue
+                facts = read_json(path)
+                recorded = facts.get("inputs", {}).get("parameters", run.settings)
+                if same(recorded, run.settings):
+                    found.setdefault((experiment, setting(run)), []).append({**facts, "mb": _mb(path.parent)})
         return found
 
     @cached_property

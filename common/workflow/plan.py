@@ -1,16 +1,17 @@
-"""What an invocation would do: jobs, runs, which are current, and about how long the rest takes."""
+"""What an invocation would do: jobs, runs, which are current, and about how long the rest takes on this machine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from common.experiments.calibration import here, step_seconds
 from common.experiments.grid import Job
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
+from common.workflow.cost import Timings
 from common.workflow.progress import duration
-
-PAGE_MINUTES = 0.2
-"""Start, figures, verdicts and page of a paper."""
+from common.workflow.time_left import Task, TimeLeft, makespan
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,11 @@ class JobPlan:
     """A job with its number of runs and of current ones.
 
     Attributes:
-        minutes: for the due runs, by the `runtime` that config.yaml states for a job of this scale.
+        minutes: for the due runs on this machine: as recorded or probed of the same settings, else by the `minutes`
+            that config.yaml states; None where it states none.
+        cores: that the job takes.
+        needs: jobs of the paper that end before it starts.
+        scale: for which it was planned.
     """
 
     paper: str
@@ -27,6 +32,9 @@ class JobPlan:
     runs: int
     current: int
     minutes: float | None
+    cores: int = 1
+    needs: frozenset[str] = frozenset()
+    scale: str = ""
 
     @property
     def due(self) -> int:
@@ -37,33 +45,65 @@ class JobPlan:
 def plan(replication: Replication, scale: str, results: Results) -> list[JobPlan]:
     """The jobs of a paper at a scale."""
     identities = Identities(replication, results)
-    return [_job_plan(replication, job, identities) for job in replication.jobs(scale)]
+    timings = Timings(replication, scale, results)
+    jobs = replication.jobs(scale)
+    job_of = {run.path: job.id for job in jobs for run in job.runs}
+    return [_job_plan(job, identities, timings, job_of) for job in jobs]
 
 
-def _job_plan(replication: Replication, job: Job, identities: Identities) -> JobPlan:
-    current = sum(identities.current(run) for run in job.runs)
+def _job_plan(job: Job, identities: Identities, timings: Timings, job_of: Mapping[Path, str]) -> JobPlan:
+    replication = identities.replication
+    due = [run for run in job.runs if not identities.current(run)]
+    expected = [timings.announced(run, job) for run in due]
+    known = [estimate.seconds for estimate in expected if estimate is not None]
     experiments = dict.fromkeys(run.experiment for run in job.runs)
-    due = len(job.runs) - current
-    stated = [_stated_minutes(replication, job, name) for name in experiments]
-    known = [minutes for minutes in stated if minutes is not None]
-    minutes = sum(known) * due / len(job.runs) if len(known) == len(stated) else None
-    return JobPlan(job.paper, job.experiment, job.id, len(job.runs), current, minutes)
+    return JobPlan(
+        job.paper, job.experiment, job.id, len(job.runs), len(job.runs) - len(due),
+        sum(known) / 60 if len(known) == len(due) else None,
+        max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments),
+        frozenset(job_of[run.path] for mine in due for run in replication.needed(mine).values()) - {job.id},
+        job.scale,
+    )  # fmt: skip
 
 
-def _stated_minutes(replication: Replication, job: Job, experiment: str) -> float | None:
-    """Minutes of the job's runs of an experiment, all of them due."""
-    minutes = replication.experiment(experiment).resources_at(job.scale).minutes
-    mine = sum(run.experiment == experiment for run in job.runs)
-    return None if minutes is None else minutes * mine / len(replication.runs(experiment, job.scale))
+def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
+    """The due jobs, and analysis and page of each paper that has one, as the scheduler sees them.
+
+    A job of which no time is known counts as a minute.
+    """
+    due = [job for job in jobs if job.due]
+    start = step_seconds("start") if due else 0.0
+    minutes = {job.id: 1.0 if job.minutes is None else job.minutes for job in due}
+    priority: dict[str, float] = {}
+    for job in due:
+        priority[_kind(job)] = priority.get(_kind(job), 0.0) + minutes[job.id]
+    found = [
+        Task(job.id, start + 60 * minutes[job.id], _kind(job), job.cores, priority[_kind(job)], job.needs, start,
+             job.current / job.runs)
+        for job in due
+    ]  # fmt: skip
+    for scale, paper in dict.fromkeys((job.scale, job.paper) for job in due):
+        seconds = sum(step_seconds(step, of=f"{scale}/{paper}") for step in ("analyse", "page"))
+        mine = frozenset(job.id for job in due if job.paper == paper)
+        found.append(Task(f"{paper}: pages", seconds, "pages", needs=mine, start=seconds))
+    return found
+
+
+def time_left(jobs: Sequence[JobPlan], cores: int) -> TimeLeft:
+    """The seconds left of a build of the due jobs, to be asked while it goes on."""
+    return TimeLeft(tasks(jobs), cores, ahead=step_seconds("snakemake"))
+
+
+def _kind(job: JobPlan) -> str:
+    return f"{job.paper}/{job.experiment}"
 
 
 def duration_text(jobs: Sequence[JobPlan], cores: int) -> str:
     """About how long the due jobs take on `cores` cores, start and pages included, as far as it is stated."""
     due = [job for job in jobs if job.due]
-    stated = [job.minutes for job in due if job.minutes is not None]
-    if len(stated) < len(due):
-        unknown = sorted({f"{job.paper}/{job.experiment}" for job in due if job.minutes is None})
+    unknown = sorted({_kind(job) for job in due if job.minutes is None})
+    if unknown:
         return f"how long is not stated for {', '.join(unknown)}"
-    papers = len({job.paper for job in due})
-    minutes = max(sum(stated) / cores, *stated) + PAGE_MINUTES * (1 + papers)
-    return f"about {duration(60 * minutes)} on {cores} cores"
+    seconds = step_seconds("snakemake") + makespan(tasks(jobs), cores)
+    rough = "" if here().seconds else ", by another machine's measure: this one could not be timed"
+    return f"about {duration(seconds)} on {cores} cores{rough}"

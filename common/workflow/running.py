@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import UserError
+from common.experiments.calibration import note_step
 from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, SETTLED, Outcome
@@ -102,6 +103,8 @@ def execute(
     try:
         with stopping_at_checkpoints(clock):
             executor = Executor(replication, folders.store, prepare_torch(cpus), clock, retry, wait, progress)
+            if wait:  # the workflow's: a process of its own, which has only started so far
+                note_step("start")
             return executor.execute(job)
     except OSError as error:
         if error.errno not in DISK_FULL:

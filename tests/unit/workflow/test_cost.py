@@ -1,18 +1,45 @@
 """The cost of a plan: what it rests on, its interval, and the budget that it may not pass."""
 
 import json
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from common.errors import UserError
+from common.experiments import calibration
+from common.experiments.calibration import Calibration, reference
 from common.experiments.grid import Job
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
+from common.files import write_json
+from common.workflow import cost, plan
 from common.workflow.cost import Timings, check_budget, costs, gpu_hours, probes_path, total_hours, wall_hours
 from common.workflow.discovery import find
 from tests.conftest import Project
 
 GPU = "    laptop: {minutes: 6, gpus: 2, runtime: 30, per_job: {learning_rate: 1, seed: 5}}\nmeasurement"
+
+
+@pytest.fixture(autouse=True)
+def on_the_reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process takes this machine for the one whose minutes stand in config.yaml."""
+    for module in (cost, plan):
+        monkeypatch.setattr(module, "here", reference)
+    monkeypatch.setattr(plan, "step_seconds", lambda step, of="": {"snakemake": 6.0, "start": 3.0}.get(step, 10.0))
+
+
+@pytest.fixture
+def as_the_reference_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes take this machine for the reference machine, too: so it stands in their cache."""
+    monkeypatch.setenv("REPLICATIONS_CACHE", str(tmp_path / "cache"))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    write_json(calibration._place(), {"machine": {}, "date": now, "seconds": dict(reference().seconds), "steps": {}})
+
+
+def slower(times: float) -> Calibration:
+    """A machine that takes so many times as long for everything as the reference machine."""
+    return Calibration({}, "", {kind: times * seconds for kind, seconds in reference().seconds.items()})
 
 
 @pytest.fixture
@@ -28,12 +55,24 @@ def replication(project: Project) -> tuple[Replication, Results]:
     return find(project.root, "decay"), Results(project.root / "results")
 
 
-def record(project: Project, run: str, seconds: float, device: str = "cpu", memory: float = 500.0) -> None:
+def record(
+    project: Project,
+    run: str,
+    seconds: float,
+    device: str | dict[str, object] = "cpu",
+    memory: float = 500.0,
+    **more: object,
+) -> None:
     """A run folder as far as the cost looks at it."""
     folder = project.root / "results/laptop/decay/descent" / run
     folder.mkdir(parents=True)
     (folder / "records.jsonl").write_text("x" * 1_000_000)
-    facts = {"seconds": seconds, "peak_memory_mb": memory, "device": {"type": device}}
+    facts = {
+        "seconds": seconds,
+        "peak_memory_mb": memory,
+        "device": {"type": device} if isinstance(device, str) else device,
+    }
+    facts |= more
     (folder / "provenance.json").write_text(json.dumps(facts))
 
 
@@ -73,6 +112,66 @@ def test_a_run_is_foretold_without_what_it_recorded_itself(costly: Project) -> N
     foretold = Timings(paper, "laptop", results).foretold(*_run(paper, "learning_rate=0.1,seed=0"))
     assert foretold.seconds == pytest.approx(6 * 60 / 15)
     assert foretold.basis == "minutes"
+
+
+def test_minutes_are_carried_over_from_the_reference_machine(costly: Project) -> None:
+    paper, results = replication(costly)
+    for times in (1.0, 2.5):
+        found = Timings(paper, "laptop", results, machine=slower(times)).run(*_run(paper, "learning_rate=0.1,seed=0"))
+        assert found.seconds == pytest.approx(times * 6 * 60 / 15)
+
+
+def test_a_recorded_run_counts_with_its_processor_time_carried_over_from_its_machine(costly: Project) -> None:
+    made_on = {"type": "cpu", "threads": 1, "calibration": dict(slower(2.0).seconds)}
+    record(costly, "learning_rate=0.1,seed=0", 500.0, processor_seconds=40.0, device=made_on)
+    record(costly, "learning_rate=0.5,seed=0", 500.0, processor_seconds=900.0, device={**made_on, "threads": 2})
+    record(costly, "learning_rate=3.0,seed=0", 500.0, device={"type": "cuda", "calibration": made_on["calibration"]})
+    paper, results = replication(costly)
+    timings = Timings(paper, "laptop", results, machine=slower(1.0))
+    seconds = [timings.run(*_run(paper, f"learning_rate={rate},seed=1")).seconds for rate in (0.1, 0.5, 3.0)]
+    assert seconds == pytest.approx([20.0, 250.0, 500.0])  # threads share the work; a GPU's time is its own
+    timings = Timings(paper, "laptop", results, machine=slower(4.0))
+    assert timings.run(*_run(paper, "learning_rate=0.1,seed=1")).seconds == pytest.approx(80.0)
+
+
+def test_a_recorded_run_with_other_parameters_is_no_measure(costly: Project) -> None:
+    paper, results = replication(costly)
+    run, job = _run(paper, "learning_rate=0.1,seed=0")
+    before = {**run.settings, "steps": 7}  # type: ignore[attr-defined]
+    record(costly, "learning_rate=0.1,seed=0", 500.0, inputs={"parameters": before})
+    assert Timings(paper, "laptop", results).run(run, job).basis == "minutes"  # type: ignore[arg-type]
+
+
+def test_what_is_announced_rests_on_the_same_settings_or_on_minutes(costly: Project) -> None:
+    record(costly, "learning_rate=0.1,seed=0", 100.0)
+    paper, results = replication(costly)
+    timings = Timings(paper, "laptop", results)
+    same, other = (timings.announced(*_run(paper, f"learning_rate={rate},seed=1")) for rate in (0.1, 0.5))
+    assert same is not None
+    assert other is not None
+    assert (same.seconds, same.basis) == (100.0, "recorded (cpu)")
+    assert (other.seconds, other.basis) == (24.0, "minutes")
+    job = next(job for job in paper.jobs("laptop") if job.experiment == "measurement")
+    assert timings.announced(job.runs[0], job) is None
+
+
+def test_the_announcement_counts_processes_needs_and_pages(project: Project) -> None:
+    paper, results = replication(project)
+    jobs = plan.plan(paper, "laptop", results)
+    descent, measurement = jobs
+    assert measurement.needs == {descent.id}
+    assert plan.duration_text(jobs, 2) == "about 44 s on 2 cores"  # 6 + (3 + 6) + (3 + 6) + (10 + 10)
+    for job in paper.jobs("laptop")[:1]:
+        for run in job.runs:
+            record(project, run.name, 60.0)
+    twice = plan.plan(paper, "laptop", results)
+    assert plan.duration_text(twice, 2) == "about 15 min 38 s on 2 cores"  # recorded, but not current
+    assert plan.tasks([]) == []
+
+
+def test_an_experiment_without_minutes_is_named(costly: Project) -> None:
+    jobs = plan.plan(*_at_laptop(costly))
+    assert plan.duration_text(jobs, 2) == "how long is not stated for decay/measurement"
 
 
 def test_a_device_factor_divides_what_was_timed_on_a_cpu_and_nothing_else(costly: Project) -> None:
@@ -116,7 +215,9 @@ def test_a_budget_is_kept_by_the_upper_bound_and_says_what_to_cut(costly: Projec
         check_budget(found, 0.3)
 
 
-def test_the_command_refuses_a_plan_above_its_budget_in_one_sentence(costly: Project) -> None:
+def test_the_command_refuses_a_plan_above_its_budget_in_one_sentence(
+    costly: Project, as_the_reference_machine: None
+) -> None:
     refused = costly.replicate("plan", "--scale", "laptop", "--budget", "0.1")
     assert refused.returncode == 2
     assert refused.stderr.startswith("replicate: the plan may take 0.4 GPU hours")
@@ -142,7 +243,7 @@ def test_a_probe_runs_the_real_thing_for_a_while_and_the_plan_rests_on_it(projec
     assert not list((project.root / "results").glob("laptop"))
 
 
-def test_a_finished_run_stands_beside_its_prediction(project: Project) -> None:
+def test_a_finished_run_stands_beside_its_prediction(project: Project, as_the_reference_machine: None) -> None:
     assert project.replicate("run", "decay", "--scale", "laptop").returncode == 0
     assert project.replicate("step", "analyse", "decay", "laptop").returncode == 0
     entries = json.loads((project.root / "analysis/laptop/decay/runs.json").read_text())

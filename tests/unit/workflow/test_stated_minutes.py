@@ -1,0 +1,117 @@
+"""`minutes` of config.yaml are written from what was recorded, and nothing else of the file changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from common.experiments import calibration
+from common.experiments.calibration import Calibration, machine, reference
+from common.workflow import stated_minutes
+from common.workflow.discovery import find
+from common.workflow.state import Folders
+from common.workflow.stated_minutes import record_minutes, record_steps, recorded_minutes, with_minutes
+from tests.conftest import Project
+
+CONFIG = """\
+# A remark.
+first:            # of the first
+  grid: {seed: 2}
+  resources:
+    smoke: {minutes: 0.05}
+    laptop: {minutes: 5.5, per_job: {seed: 1}}   # five and a half
+second:
+  grid: {seed: 2}
+  resources:
+    laptop:
+      per_job: {seed: 1}
+      minutes: 3
+third:
+  grid: {seed: 2}
+  resources: {laptop: {}, paper: {gpus: 1}}
+fourth:
+  resources:
+    paper: {gpus: 1}
+fifth:
+  grid: {seed: 2}
+sixth:
+  resources:
+    laptop:
+      cpus: 2
+"""
+
+
+def test_the_minutes_of_a_scale_change_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    minutes = {"first": 12.345, "second": 0.0123, "third": 130.4, "fourth": 1.0, "fifth": 0.0, "sixth": 2.0}
+    changed = with_minutes(path, "laptop", minutes)
+    assert changed == CONFIG.replace("minutes: 5.5", "minutes: 12").replace("minutes: 3", "minutes: 0.012").replace(
+        "{laptop: {}", "{laptop: {minutes: 130}"
+    ).replace("    paper: {gpus: 1}\nfifth", "    laptop: {minutes: 1}\n    paper: {gpus: 1}\nfifth").replace(
+        "fifth:\n  grid", "fifth:\n  resources: {laptop: {minutes: 0.001}}\n  grid"
+    ).replace("      cpus: 2", "      minutes: 2\n      cpus: 2")
+    path.write_text(changed)
+    assert with_minutes(path, "laptop", minutes) == changed
+
+
+def test_minutes_that_an_alias_shares_are_refused_with_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("a:\n  resources: &same\n    laptop: {minutes: 1}\nb:\n  resources: *same\n")
+    with pytest.raises(UserError, match=r"config\.yaml:3: b shares this entry"):
+        with_minutes(path, "laptop", {"a": 1.0, "b": 2.0})
+
+
+@pytest.fixture
+def computed(project: Project) -> Project:
+    """The example with all its laptop runs."""
+    done = project.replicate("run", "decay", "--scale", "laptop")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+def test_what_was_recorded_on_a_machine_half_as_fast_is_stated_as_half(computed: Project) -> None:
+    folders = Folders(computed.root, computed.root / "results")
+    slower = {kind: 2 * seconds for kind, seconds in reference().seconds.items()}
+    for path in (folders.results / "laptop/decay/descent").glob("*/provenance.json"):
+        facts = json.loads(path.read_text())
+        assert 0 < facts["processor_seconds"] < 60
+        assert facts["device"]["calibration"].keys() == slower.keys()
+        facts |= {"processor_seconds": 40.0, "seconds": 500.0}
+        facts["device"]["calibration"] = slower
+        path.write_text(json.dumps(facts))
+    decay = find(computed.root, "decay")
+    assert recorded_minutes(decay, "laptop", folders.store)["descent"] == pytest.approx(15 * 20.0 / 60)
+    lines = record_minutes(decay, "laptop", folders.store)
+    assert lines[0] == "decay/descent: 0.1 → 5"
+    assert find(computed.root, "decay").experiment("descent").resources_at("laptop").minutes == 5.0
+    assert find(computed.root, "decay").experiment("descent").resources_at("smoke") == decay.experiment(
+        "descent"
+    ).resources_at("smoke")
+
+
+def test_an_experiment_with_a_run_that_is_due_keeps_its_minutes(computed: Project) -> None:
+    (computed.root / "results/laptop/decay/descent/learning_rate=0.1,seed=0/outcome.json").unlink()
+    decay = find(computed.root, "decay")
+    lines = record_minutes(decay, "laptop", Folders(computed.root, computed.root / "results").store)
+    assert lines[0] == "decay/descent: stays: 1 of 15 runs are not current"
+    assert find(computed.root, "decay").experiment("descent").resources_at("laptop").minutes == 0.1
+
+
+def test_the_steps_of_the_workflow_are_carried_over_to_the_reference_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPLICATIONS_CACHE", str(tmp_path / "cache"))
+    slower = Calibration(machine(), "", {kind: 2 * seconds for kind, seconds in reference().seconds.items()})
+    monkeypatch.setattr(stated_minutes, "here", lambda: slower)
+    for step, of, seconds in (("start", "", 3.0), ("page", "laptop/a", 8.0), ("page", "laptop/b", 16.0)):
+        monkeypatch.setattr(calibration.os, "times", lambda seconds=seconds: (seconds, 0.0, 0.0, 0.0, 0.0))
+        calibration.note_step(step, of=of)
+    path = tmp_path / "reference.json"
+    path.write_text(calibration.REFERENCE.read_text())
+    record_steps("laptop", ["a", "b", "c"], path)
+    steps = json.loads(path.read_text())["steps"]
+    assert (steps["start"], steps["page"]) == (1.5, 6.0)
+    assert steps["analyse"] == reference().steps["analyse"]
+    assert json.loads(path.read_text())["seconds"] == dict(reference().seconds)
