@@ -4,7 +4,7 @@ import importlib
 import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +90,8 @@ def collect(states: Sequence[RunState], results: Results) -> pd.DataFrame:
 
 def _metrics(module: Any, states: Sequence[RunState], records: pd.DataFrame, problems: list[str]) -> pd.DataFrame:
     """One row an expected run: axes, outcome, reason, and the experiment's metrics where there are any."""
-    expected = pd.DataFrame(
-        [{"run": s.run.name, **s.run.axes, "outcome": s.outcome.status, "reason": s.outcome.reason} for s in states]
-    )
+    rows = [{"run": s.run.name, **s.run.axes, "outcome": s.outcome.status, "reason": s.outcome.reason} for s in states]
+    expected = pd.DataFrame(rows, columns=None if rows else ["run", "outcome", "reason"])
     if records.empty or not hasattr(module, "metrics"):
         return expected
     try:
@@ -123,7 +122,7 @@ def _figures(
     """Export the experiment's figures; one that cannot be drawn becomes a page that says why."""
     titles = {c.figure: c.item for c in replication.paper.coverage if c.figure and c.experiment == experiment}
     drawn: Mapping[str, Any] = {}
-    problem = _why_nothing(states)
+    problem = _why_nothing(states) if states else replication.experiment(experiment).left_out
     if not records.empty:
         use_style()
         try:
@@ -222,4 +221,6 @@ def _verdicts(replication: Replication, scale: str, tables: Mapping[str, pd.Data
     for claim in claims.load_claims(path):
         if claim.experiment not in tables:
             replication.experiment(claim.experiment, f"{path}: claim {claim.id}")
-        yield claims.judge(claim, tables[claim.experiment], paper=replication.name, scale=scale)
+        verdict = claims.judge(claim, tables[claim.experiment], paper=replication.name, scale=scale)
+        config = replication.experiment(claim.experiment)
+        yield verdict if config.runs_at(scale) else replace(verdict, reason=f"{claim.experiment}: {config.left_out}.")
