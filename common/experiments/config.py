@@ -69,6 +69,8 @@ class ExperimentConfig(_Strict):
     """One experiment of config.yaml.
 
     `together` names the axes whose runs one call of `run()` gets at once; runs of a call agree on all others.
+    `run_from` is the smallest scale, beside smoke, at which the experiment is run: below it a small version would cost
+    time and decide nothing.
     """
 
     base: dict[str, Any] = {}
@@ -77,6 +79,7 @@ class ExperimentConfig(_Strict):
     exclude: list[dict[str, Any]] = []
     needs: dict[str, Need] = {}
     together: list[str] = []
+    run_from: Scale = "smoke"
     scales: dict[Scale, ScaleSettings] = {}
     resources: dict[Scale, Resources] = {}
 
@@ -107,6 +110,23 @@ class ExperimentConfig(_Strict):
                 if name not in axes:
                     raise ValueError(f"per_job names {name!r}, which is no axis of the grid ({_listed(axes)})")
         return self
+
+    @model_validator(mode="after")
+    def _says_nothing_of_scales_left_out(self) -> "ExperimentConfig":
+        for key, scales in (("scales", self.scales), ("resources", self.resources)):
+            for scale in scales:
+                if not self.runs_at(scale):
+                    raise ValueError(f"{key} has {scale}, at which the experiment has no run: {self.left_out}")
+        return self
+
+    def runs_at(self, scale: str) -> bool:
+        """Whether there are runs at `scale`: at smoke scale always, so that everything is tested."""
+        return scale == "smoke" or SCALES.index(scale) >= SCALES.index(self.run_from)
+
+    @property
+    def left_out(self) -> str:
+        """Why a scale below `run_from` has no runs."""
+        return f"it is run from {self.run_from} scale on"
 
     def settings(self, scale: str) -> ScaleSettings:
         """What `scale` changes (nothing where config.yaml does not name it)."""

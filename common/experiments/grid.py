@@ -68,12 +68,14 @@ def runs_hash(runs: Sequence[Run]) -> str:
 
 
 def expand(paper: str, experiment: str, config: ExperimentConfig, scale: str) -> list[Run]:
-    """All runs of an experiment at a scale, in the order of the grid.
+    """All runs of an experiment at a scale, in the order of the grid; none below its `run_from`.
 
     Raises:
         UserError: two axes set one parameter, zipped axes differ in length, `exclude` names no axis, or there are more than
             `MOST_RUNS`.
     """
+    if not config.runs_at(scale):
+        return []
     settings = config.settings(scale)
     where = f"{paper}/{experiment} at scale {scale}"
     base = {**config.base, **settings.parameters}

@@ -54,7 +54,7 @@ def analyse(replication: Replication, scale: str, folders: Folders) -> list[Prob
     problems: list[Problem] = []
     for experiment in replication.experiments:
         mine = [state for state in states if state.run.experiment == experiment]
-        work = _Experiment(replication, experiment, mine, folders)
+        work = _Experiment(replication, experiment, mine, folders, place)
         tables[experiment] = work.metrics()
         if work.metrics_failed is not None:
             failed[experiment] = work.metrics_failed
@@ -77,12 +77,14 @@ def analyse(replication: Replication, scale: str, folders: Folders) -> list[Prob
 class _Experiment:
     """Records, metrics and figures of one experiment, and what went wrong with them."""
 
-    def __init__(self, replication: Replication, experiment: str, states: Sequence[RunState], folders: Folders) -> None:
+    def __init__(
+        self, replication: Replication, experiment: str, states: Sequence[RunState], folders: Folders, place: Path
+    ) -> None:
         self.replication, self.experiment, self.states, self.root = replication, experiment, states, folders.root
         self.problems: list[Problem] = []
         self.metrics_failed: str | None = None
         self.records = collect(states, folders.store)
-        path = folders.analysis(states[0].run.scale, replication.name) / f"{experiment}.parquet"
+        path = place / f"{experiment}.parquet"
         try:
             with atomic_path(path) as temporary:
                 self.records.to_parquet(temporary, index=False)
@@ -109,12 +111,11 @@ class _Experiment:
 
     def metrics(self) -> pd.DataFrame:
         """One row an expected run: axes, outcome, reason, and the experiment's metrics where there are any."""
-        expected = pd.DataFrame(
-            [
-                {"run": s.run.name, **s.run.axes, "outcome": s.outcome.status, "reason": s.outcome.reason}
-                for s in self.states
-            ]
-        )
+        rows = [
+            {"run": s.run.name, **s.run.axes, "outcome": s.outcome.status, "reason": s.outcome.reason}
+            for s in self.states
+        ]
+        expected = pd.DataFrame(rows, columns=None if rows else ["run", "outcome", "reason"])
         if self.records.empty or not hasattr(self.module, "metrics"):
             return expected
         try:
@@ -132,7 +133,8 @@ class _Experiment:
         titles = {c.figure: c.item for c in coverage if c.figure and c.experiment == self.experiment}
         drawn: dict[str, Figure] = {}
         unusable: dict[str, str] = {}
-        problem = _why_nothing(self.states)
+        left_out = self.replication.experiment(self.experiment).left_out
+        problem = _why_nothing(self.states) if self.states else left_out
         if not self.records.empty:
             use_style()
             problem = "the experiment draws no figure of this name"
@@ -271,7 +273,11 @@ def _judged(
         name = claim.experiment
         if name not in tables:
             replication.experiment(name, f"{path}: claim {claim.id}")
+        config = replication.experiment(name)
         judged = partial(claims.judge, claim, paper=replication.name, scale=scale)
+        if not config.runs_at(scale):
+            yield replace(judged(tables[name]), reason=f"{name}: {config.left_out}.")
+            continue
         reason = f"Metrics failed: {failed[name]}." if name in failed else None
         try:
             verdict = judged(tables[name])

@@ -50,11 +50,15 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     states = run_states(replication, scale, folders.store)
     made = {}
     for experiment in experiments:
+        if not replication.experiment(experiment).runs_at(scale):
+            continue  # what was published of it at this scale, when it was still run, stays
         mine = [s for s in states if s.run.experiment == experiment]
         facts = [_traced(s, folders) for s in mine]
         commits = sorted({fact["commit"] for fact in facts})
         _check_rules(replication, experiment, commits)
         made[experiment] = _summary(facts, commits)
+    if not made:
+        raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
     _write(analysis, place, made, scale)
     return place
 

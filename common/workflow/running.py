@@ -41,6 +41,8 @@ def run_target(folders: Folders, target: str, scale: str, minutes: float | None,
     _, broken = healthy({replication.name: replication}, scale)
     if broken:
         raise UserError(broken[replication.name])
+    if experiment and not (config := replication.experiment(experiment)).runs_at(scale):
+        raise UserError(f"{target} has no run at scale {scale}: {config.left_out}.")
     importlib.import_module("common.experiments.execution")  # its two seconds are no computing time
 
     clock = _clock(minutes)

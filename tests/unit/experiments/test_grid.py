@@ -44,6 +44,13 @@ def test_a_scale_merges_onto_base_and_replaces_an_axis_whole() -> None:
     assert expand("p", "e", config, "paper")[0].settings["steps"] == 5
 
 
+def test_an_experiment_has_runs_from_its_first_scale_on_and_for_the_tests_at_smoke_scale() -> None:
+    config = ExperimentConfig.model_validate({"grid": {"seed": 2}, "run_from": "workstation"})
+    counts = {scale: len(names(config, scale)) for scale in ("smoke", "laptop", "workstation", "paper")}
+    assert counts == {"smoke": 2, "laptop": 0, "workstation": 2, "paper": 2}
+    assert jobs("p", {"e": config}, "laptop", ["e"]) == []
+
+
 def test_zipped_axes_move_together_and_excluded_points_are_dropped() -> None:
     config = ExperimentConfig.model_validate(
         {
@@ -112,6 +119,15 @@ def test_more_seeds_leave_the_jobs_of_the_first_ones_as_they_are() -> None:
         ("a:\n  grid: {x: [1, 1]}\n", "has a value twice"),
         ("a:\n  grid: {x: [1]}\n  together: [seed]\n", "together names 'seed', which is no axis"),
         ("a:\n  scales:\n    tiny: {}\n", ":3: a.scales.tiny"),
+        ("a:\n  run_from: tiny\n", ":2: a.run_from"),
+        (
+            "a:\n  run_from: workstation\n  scales: {laptop: {b: 1}}\n",
+            "scales has laptop, at which the experiment has no run: it is run from workstation scale on",
+        ),
+        (
+            "a:\n  run_from: paper\n  resources: {workstation: {minutes: 1}}\n",
+            "resources has workstation, at which the experiment has no run",
+        ),
         ("a: [\n", "not valid YAML"),
         ("a:\n  base: {}\n  base: {}\n", ":3: not valid YAML: key 'base' appears twice"),
         ("all: {}\n", "not the name of an experiment"),
