@@ -6,6 +6,7 @@ from common.models.fully_connected import FullyConnected, parameter_count
 from common.models.graph_networks import GraphNetwork
 from common.models.imagenet_resnet import load_resnet34, resnet34
 from common.models.initialisation import initialise_uniform
+from common.models.layered_transformer import LayeredTransformer
 from common.models.mnist_convnet import MnistConvNet
 from common.models.mnist_perceptron import MnistPerceptron
 from common.models.mobilenet import mobilenet_v2
@@ -22,6 +23,7 @@ __all__ = [
     "AllConvolutional",
     "FullyConnected",
     "GraphNetwork",
+    "LayeredTransformer",
     "MnistConvNet",
     "MnistPerceptron",
     "ModularTransformer",

@@ -36,27 +36,46 @@ class Parameters(Setting):
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
-    """Train each seed up to its moment, then descend both ways from there."""
-    training, reached, crossed = Training(runs, context), [False] * len(runs), [-1] * len(runs)
+    """Train each seed once, and descend both ways at the moment of each of its runs."""
+    first = {one.seed: one for one in reversed(runs)}
+    member_of = {seed: member for member, seed in enumerate(first)}
+    training, reached, crossed = Training(list(first.values()), context), [False] * len(runs), [-1] * len(runs)
     state = context.restore()
     if state is None:
         training.measure()
+        _tell_all(runs, training, context)
     else:
         training.restore(state["training"])
         reached, crossed = list(state["reached"]), list(state["crossed"])
     while training.step < training.setting.steps and not all(reached):
-        for member, one in enumerate(runs):
+        for number, one in enumerate(runs):
+            member = member_of[one.seed]
             ratio = training.sharpness[member] / one.edge
-            if crossed[member] < 0 and ratio >= 1:
-                crossed[member] = training.step
-            waited = not one.wait or 0 <= crossed[member] <= training.step - one.wait
-            if not reached[member] and waited and ratio >= one.start_ratio:
-                reached[member] = True
+            if crossed[number] < 0 and ratio >= 1:
+                crossed[number] = training.step
+            waited = not one.wait or 0 <= crossed[number] <= training.step - one.wait
+            if not reached[number] and waited and ratio >= one.start_ratio:
+                reached[number] = True
                 _both_ways(training, member, one, context)
         training.advance(training.setting.measure_every)
         training.measure()
+        _tell_all(runs, training, context)
         context.progress(training.step, training.setting.steps)
         context.checkpoint({"training": training.state(), "reached": reached, "crossed": crossed})
+
+
+def _tell_all(runs: Sequence[Parameters], training: Training, context: RunContext) -> None:
+    """Pass on what the training said of a seed, which is told to its first run, to the others."""
+    members = {one.seed: member for member, one in enumerate(training.runs)}
+    for one in runs:
+        member = members[one.seed]
+        if one is training.runs[member]:
+            continue
+        if training.lost[member]:
+            context.diverged(one, f"the training of its seed, before step {training.step}")
+        else:
+            found = training.sharpness[member]
+            context.record(one, kind="along", step=training.step, sharpness=found, ratio=found / one.edge)
 
 
 def _both_ways(training: Training, member: int, run: Parameters, context: RunContext) -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.hessian import Problem, sharpness, trace
-from common.models import ModularTransformer
+from common.models import LayeredTransformer, ModularTransformer
 from common.optim import GaussianNoise, GradientRule, NoiseStability, PlainGradient, WeightPerturbation
 
 PAPER = "Zhang 2024"
@@ -135,7 +135,9 @@ class Training:
         self.alive = [True] * len(runs)
         self.total = setting.steps * setting.lengthening
         self.evaluations = evaluation_steps(self.total, setting.evaluation_interval)
-        self.curvatures = {round(self.total * k / setting.curvature_times) for k in range(setting.curvature_times + 1)}
+        self.curvatures = {
+            round(self.total * k / setting.curvature_times) for k in range(1, setting.curvature_times + 1)
+        }
 
     def _rule(self) -> GradientRule:
         setting, parameters = self.setting, list(self.model.parameters())
@@ -233,16 +235,12 @@ class Training:
 
     def _curvature(self, member: int) -> dict[str, float]:
         """Tr H and λ₁ of the loss on training pairs and Tr H on validation pairs, and the norm of the weights."""
-        alone = self.model.member(member)
+        layered = LayeredTransformer(self.model, member)
         count, error = self.setting.curvature_pairs, self.setting.curvature_error
         seed = self.context.stream_seed(self.runs[member], "probes")
-        training, validation = (
-            Problem(alone, functional.cross_entropy, (pairs[member, :count], answers[member, :count]))
-            for pairs, answers in (
-                (self.pairs, self.answers),
-                (self.validation_pairs, self.validation_answers),
-            )
-        )
+        seen = self.pairs[member, :count], self.answers[member, :count]
+        held_out = self.validation_pairs[member, :count], self.validation_answers[member, :count]
+        training = Problem(self.model.member(member), functional.cross_entropy, seen)
         largest = sharpness(training, relative_error=error, products=40, seed=seed).estimate
         row = {
             "sharpness": largest.value,
@@ -250,8 +248,9 @@ class Training:
             "weight_norm": float(training.vector().norm()),
             "curvature_loss": training.loss(),
         }
-        for name, problem in (("trace", training), ("validation_trace", validation)):
-            found = trace(problem, method="hutchinson", relative_error=error, budget=100, seed=seed)
+        for name, data in (("trace", seen), ("validation_trace", held_out)):
+            problem = Problem(layered, functional.cross_entropy, data)
+            found = trace(problem, method="sample signs", relative_error=error, budget=100, seed=seed)
             row |= {name: found.value, f"{name}_standard_error": found.standard_error}
         return row
 

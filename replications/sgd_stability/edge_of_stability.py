@@ -10,6 +10,7 @@ from common.hessian import Problem, sharpness
 from common.training import DIVERGED, STOPPED, Descent
 
 from .image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
+from .image_span import ImageSpan
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,9 +52,10 @@ class _Training:
 
     def __init__(self, runs: Sequence[Parameters], context: RunContext) -> None:
         self.runs, self.context, self.setting = runs, context, runs[0]
-        self.data = first_images(self.setting, context)
+        images, targets = first_images(self.setting, context)
         generators = [context.generator(run, "init") for run in runs]
-        self.ensemble = networks(self.setting, generators, self.data[0].shape[1], context.device)
+        self.span = ImageSpan(networks(self.setting, generators, images.shape[1], context.device), images)
+        self.ensemble, self.data = self.span.ensemble, (self.span.inputs, targets)
         self.descent = Descent(
             self.ensemble, *self.data, learning_rates=self.setting.learning_rate,
             stopping_loss=self.setting.stopping_loss,
@@ -109,7 +111,7 @@ class _Training:
         for member, run in enumerate(self.runs):
             if self.descent.status[member] == DIVERGED:
                 continue
-            self.context.save(run, "solution", {"weights": self.ensemble.weights[member]})
+            self.context.save(run, "solution", {"weights": self.span.on_images([member]).weights[0]})
             found = sharpness(
                 self._problem(member), relative_error=self.setting.relative_error / 10,
                 products=3 * self.setting.products, seed=run.seed,
@@ -118,7 +120,7 @@ class _Training:
                 run, kind="end", step=int(self.descent.steps[member]), loss=float(self.descent.losses[member]),
                 sharpness=found.value, sharpness_error=found.error,
                 stopped=bool(self.descent.status[member] == STOPPED),
-                test_accuracy=accuracy(self.ensemble.module(member), test),
+                test_accuracy=accuracy(self.span.module(member), test),
             )  # fmt: skip
 
     def _problem(self, member: int) -> Problem:

@@ -12,6 +12,7 @@ from common.models import FullyConnected
 from common.training import DIVERGED, STOPPED, Batches, Descent
 
 from .image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
+from .image_span import ImageSpan
 from .layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ class Parameters(RegressionParameters):
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one setting to the stopping loss; measure the minima."""
     setting = runs[0]
-    data = first_images(setting, context)
-    ensemble = networks(setting, [context.generator(run, "init") for run in runs], data[0].shape[1], context.device)
+    images, targets = first_images(setting, context)
+    initial = networks(setting, [context.generator(run, "init") for run in runs], images.shape[1], context.device)
+    span = ImageSpan(initial, images)
+    ensemble, data = span.ensemble, (span.inputs, targets)
     orders = None
     if setting.batch_size < setting.training_images:
         generators = [context.generator(run, "batches") for run in runs]
@@ -63,12 +66,11 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             at = int(descent.steps[member])
             context.diverged(run, f"loss {float(descent.losses[member]):.3g} at step {at}")
             continue
-        model = ensemble.module(member)
-        context.save(run, "solution", {"weights": ensemble.weights[member]})
+        context.save(run, "solution", {"weights": span.on_images([member]).weights[0]})
         context.record(
             run, step=int(descent.steps[member]), loss=float(descent.losses[member]),
-            stopped=bool(descent.status[member] == STOPPED), test_accuracy=accuracy(model, test),
-            **measured(model, data, run, context),
+            stopped=bool(descent.status[member] == STOPPED), test_accuracy=accuracy(span.module(member), test),
+            **measured(ensemble.module(member), data, run, context),
         )  # fmt: skip
 
 

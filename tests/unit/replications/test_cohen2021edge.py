@@ -11,6 +11,7 @@ from torch import nn
 
 from common.hessian import Hessian, Problem, dense
 from common.models import initialise_uniform
+from replications.cohen2021edge import quadratic_model
 from replications.cohen2021edge.edge_analysis import descent_metrics, expansion_metrics, plateau_metrics
 from replications.cohen2021edge.edge_figures import plateau_figures
 from replications.cohen2021edge.quadratic_model import quadratic_descent
@@ -25,6 +26,8 @@ class Context:
     def __init__(self) -> None:
         self.device = torch.device("cpu")
         self.rows: list[dict[str, Any]] = []
+        self.of: list[Setting] = []
+        self.checkpoints = 0
         source = torch.Generator().manual_seed(5)
         self.images = torch.randint(0, 256, (12, 3, 4, 4), generator=source, dtype=torch.uint8)
 
@@ -36,6 +39,16 @@ class Context:
 
     def record(self, run: Setting, **values: Any) -> None:
         self.rows.append({"seed": run.seed, **values})
+        self.of.append(run)
+
+    def restore(self) -> None:
+        return None
+
+    def progress(self, done: float, total: float) -> None:
+        pass
+
+    def checkpoint(self, state: Any) -> None:
+        self.checkpoints += 1
 
 
 @pytest.mark.parametrize("momentum", [0.1, 0.5, 0.9, 0.99])
@@ -91,6 +104,34 @@ def test_training_goes_on_where_it_was_stopped() -> None:
     second.restore(first.state())
     second.advance(3)
     assert torch.equal(whole.ensemble.weights, second.ensemble.weights)
+
+
+def test_the_moments_of_a_seed_share_its_training_and_find_what_each_finds_alone() -> None:
+    common: dict[str, Any] = {
+        "training_images": 12,
+        "width": 6,
+        "steps": 8,
+        "measure_every": 2,
+        "horizon": 3,
+        "edge": 0.5,
+    }
+    moments: list[dict[str, Any]] = [{"start_ratio": 0.01}, {"start_ratio": 0.01, "wait": 4}, {"start_ratio": 1e6}]
+    runs = [quadratic_model.Parameters(seed=seed, **common, **moment) for moment in moments for seed in (0, 1)]
+    together = Context()
+    quadratic_model.run(runs, together)  # type: ignore[arg-type]
+    assert together.checkpoints == 4  # of one training, for six runs
+    for one in runs:
+        alone = Context()
+        quadratic_model.run([one], alone)  # type: ignore[arg-type]
+        mine = [row for row, run in zip(together.rows, together.of, strict=True) if run is one]
+        assert [row for row in mine if row["kind"] == "from_here"] == [
+            row for row in alone.rows if row["kind"] == "from_here"
+        ]
+        along = [(row["step"], row["ratio"]) for row in alone.rows if row["kind"] == "along"]
+        assert [(row["step"], row["ratio"]) for row in mine if row["kind"] == "along"][: len(along)] == along
+    assert {
+        run.start_ratio for row, run in zip(together.rows, together.of, strict=True) if row["kind"] == "from_here"
+    } == {0.01}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("rate", [0.5, 1.2])
