@@ -4,18 +4,37 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 # Before torch is imported: tests run side by side, and two workers of many threads each stand in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+PATIENCE = 600.0
+"""Seconds that a command may take."""
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example" / "decay"
 _BIN = Path(sys.executable).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole pipelines first, so that short tests fill the end; a file's tests stay in one process.
+
+    A test of every replication names its replication by the fixture `folder`: those of one stay together, and the
+    replications spread over the processes.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    for item in items:
+        call = getattr(item, "callspec", None)
+        part = call.params["folder"].name if call and "folder" in call.params else ""
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(ROOT)}:{part}"))
 
 
 @dataclass(frozen=True)
@@ -26,7 +45,17 @@ class Project:
 
     def replicate(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run the command line here."""
-        return self.command(sys.executable, "-m", "common.cli", *arguments, **environment)
+        command = [sys.executable, "-m", "common.cli", *arguments]
+        if arguments[0] not in warm.COMMANDS or warm.differs(self.environment(**environment)):
+            return self.command(*command, **environment)
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = Path(folder, "out"), Path(folder, "err")
+            process = warm.start(self.root, arguments, self.environment(**environment), out, err)
+            process.join(PATIENCE)
+            if process.exitcode is None:
+                process.kill()
+                raise subprocess.TimeoutExpired(command, PATIENCE, out.read_bytes(), err.read_bytes())
+            return subprocess.CompletedProcess(command, process.exitcode, out.read_text(), err.read_text())
 
     def snakemake(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run Snakemake here."""
@@ -40,7 +69,7 @@ class Project:
             env=self.environment(**environment),
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=PATIENCE,
         )
 
     def environment(self, **more: str) -> dict[str, str]:
