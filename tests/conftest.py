@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests import warm
 
@@ -23,18 +25,22 @@ EXAMPLE = ROOT / "tests" / "example" / "decay"
 _BIN = Path(sys.executable).parent
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole pipelines first, so that short tests fill the end; a file's tests stay in one process.
-
-    A test of every replication names its replication by the fixture `folder`: those of one stay together, and the
-    replications spread over the processes.
-    """
+    """Whole pipelines first: short tests fill the end, so that no process waits for another."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    for item in items:
-        call = getattr(item, "callspec", None)
-        part = call.params["folder"].name if call and "folder" in call.params else ""
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(ROOT)}:{part}"))
+
+
+class _Scheduling(LoadFileScheduling):
+    """Tests of a file share a process and what fixtures built there; those of one replication are like a file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        return f"{file}[{test.partition('[')[2]}" if Path(file).name == "test_replications.py" else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Scheduling:
+    """What xdist distributes tests by."""
+    return _Scheduling(config, log)
 
 
 @dataclass(frozen=True)
