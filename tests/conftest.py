@@ -4,18 +4,43 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+
+from tests import warm
 
 # Before torch is imported: tests run side by side, and two workers of many threads each stand in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+PATIENCE = 600.0
+"""Seconds that a command may take."""
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "tests" / "example" / "decay"
 _BIN = Path(sys.executable).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole pipelines first: short tests fill the end, so that no process waits for another."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+class _Scheduling(LoadFileScheduling):
+    """Tests of a file share a process and what fixtures built there; those of one replication are like a file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        return f"{file}[{test.partition('[')[2]}" if Path(file).name == "test_replications.py" else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _Scheduling:
+    """What xdist distributes tests by."""
+    return _Scheduling(config, log)
 
 
 @dataclass(frozen=True)
@@ -26,7 +51,17 @@ class Project:
 
     def replicate(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run the command line here."""
-        return self.command(sys.executable, "-m", "common.cli", *arguments, **environment)
+        command = [sys.executable, "-m", "common.cli", *arguments]
+        if arguments[0] not in warm.COMMANDS or warm.differs(self.environment(**environment)):
+            return self.command(*command, **environment)
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = Path(folder, "out"), Path(folder, "err")
+            process = warm.start(self.root, arguments, self.environment(**environment), out, err)
+            process.join(PATIENCE)
+            if process.exitcode is None:
+                process.kill()
+                raise subprocess.TimeoutExpired(command, PATIENCE, out.read_bytes(), err.read_bytes())
+            return subprocess.CompletedProcess(command, process.exitcode, out.read_text(), err.read_text())
 
     def snakemake(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run Snakemake here."""
@@ -40,7 +75,7 @@ class Project:
             env=self.environment(**environment),
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=PATIENCE,
         )
 
     def environment(self, **more: str) -> dict[str, str]:

@@ -1,9 +1,13 @@
 """Programs that a test needs and that are no Python packages: installed with apt where root is available."""
 
+import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +24,8 @@ def require(package: str, *, command: str, alternatives: Sequence[str] = ()) -> 
     found = _find(names)
     if found:
         return found
-    problem = _install(package)
+    with one_apt():
+        problem = _install(package)
     found = _find(names)
     if found:
         return found
@@ -28,6 +33,14 @@ def require(package: str, *, command: str, alternatives: Sequence[str] = ()) -> 
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@contextmanager
+def one_apt() -> Iterator[None]:
+    """Wait for the other tests that use apt: it locks its lists without patience."""
+    with Path(tempfile.gettempdir(), f"replications-apt-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _find(names: Sequence[str]) -> str | None:

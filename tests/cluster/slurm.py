@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster import accounting
+from tests.system_packages import one_apt
 
 PACKAGES = ("slurm-wlm", "munge")
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch")
@@ -267,8 +268,9 @@ def _install(with_accounting: bool) -> None:
         raise Unavailable(f"Slurm is not installed ({', '.join(programs)}), and there is no apt-get to install it.")
     packages = (*PACKAGES, *accounting.PACKAGES) if with_accounting else PACKAGES
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-        done = subprocess.run(["apt-get", "-qq", *command], env=environment, capture_output=True, text=True)
+    with one_apt():
+        for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+            done = subprocess.run(["apt-get", "-qq", *command], env=environment, capture_output=True, text=True)
     if not all(map(shutil.which, programs)):
         said = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
         raise Unavailable(f"apt-get could not install {' '.join(packages)}: {said}")

@@ -5,10 +5,9 @@ import json
 import math
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,10 @@ from common.experiments.replication import Replication
 from common.reports import build_page
 from common.workflow.discovery import discover
 from common.workflow.state import run_states
+from tests import warm
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
+
+pytestmark = pytest.mark.slow
 
 LARGEST_PAGE = 1_500_000  # bytes
 
@@ -130,16 +132,17 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_bits(folder: Path, smoke:
     whole = smoke.records("smoke")
     seconds = _seconds(smoke)
     project = make_project(tmp_path / "checkout", {folder.name: folder})
-    command = [sys.executable, "-m", "common.cli", "run", folder.name, "--scale", "smoke"]
+    command = ("run", folder.name, "--scale", "smoke")
     environment = project.environment(REPLICATIONS_CHECKPOINT_SECONDS="0")
     moments = random.Random(7)
     kills = 0
     for _ in range(6):
-        process = subprocess.Popen(command, cwd=project.root, env=environment, stdout=subprocess.DEVNULL)
+        process = warm.start(project.root, command, environment, tmp_path / "out", tmp_path / "err")
         _wait_for_work(project, process)
         time.sleep(moments.uniform(0, max(seconds / 3, 0.2)))
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
+        process.kill()
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL
     assert kills > 0, "no process lived long enough to be killed"
     done = project.replicate("run", folder.name, "--scale", "smoke")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -153,10 +156,10 @@ def _seconds(project: Project) -> float:
     return total
 
 
-def _wait_for_work(project: Project, process: "subprocess.Popen[bytes]") -> None:
+def _wait_for_work(project: Project, process: BaseProcess) -> None:
     """Until the process computes (or has ended)."""
     before = time.time()
-    while process.poll() is None and time.time() < before + 60:
+    while process.is_alive() and time.time() < before + 60:
         newest = max((p.stat().st_mtime for p in project.root.glob("results/.work/**/*") if p.is_file()), default=0)
         if newest >= before:
             return

@@ -85,7 +85,7 @@ def test_a_damaged_pull_is_not_adopted(copy: Project) -> None:
 
 def test_metrics_diff_shows_what_moved(copy: Project) -> None:
     copy.edit("config.yaml", "base: {steps: 40}", "base: {steps: 30}")
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 0
+    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
     shown = dvc(copy, "metrics", "diff", "--json")
     assert shown.returncode == 0, shown.stderr
     assert "estimate" in shown.stdout
@@ -119,7 +119,7 @@ def test_track_records_what_make_reports_made_and_refuses_while_something_is_due
     refused = copy.replicate("track")
     assert refused.returncode == 2
     assert "decay is not up to date at scale laptop: run `make reports` first." in refused.stderr
-    assert copy.replicate("reports").returncode == 0
+    assert copy.replicate("reports", "--no-pages").returncode == 0
     done = copy.replicate("track")
     assert done.returncode == 0, done.stderr
     assert "decay-laptop" in done.stdout
@@ -194,13 +194,13 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     assert uncommitted.returncode == 2
     assert "tracked files differ from the commit" in uncommitted.stderr
     git(copy, "commit", "--quiet", "--all", "--message", "another rule")
-    assert copy.replicate("reports").returncode == 0
+    assert copy.replicate("reports", "--no-pages").returncode == 0
     changed = copy.replicate("publish", "decay")
     assert changed.returncode == 2
     assert "the rule of claim fig1-larger-steps-descend-faster differs" in changed.stderr
     copy.edit("claims.yaml", "accept: {below: 9}", "accept: {below: 9}\n  amended: {date: 2026-01-01, reason: a slip}")
     git(copy, "commit", "--quiet", "--all", "--message", "amended")
-    assert copy.replicate("reports").returncode == 0
+    assert copy.replicate("reports", "--no-pages").returncode == 0
     amended = copy.replicate("publish", "decay")
     assert amended.returncode == 0, amended.stderr
 
@@ -227,7 +227,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     assert copy.replicate("publish", "decay", "--verdicts").returncode == 0
 
     copy.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
-    assert copy.replicate("reports").returncode == 0
+    assert copy.replicate("reports", "--no-pages").returncode == 0
     git(copy, "commit", "--quiet", "--all", "--message", "other code, computed before it was committed")
     untraceable = copy.replicate("publish", "decay")
     assert untraceable.returncode == 2

@@ -80,7 +80,7 @@ def test_editing_the_narrative_builds_the_page_alone(copy: Project) -> None:
 def test_another_seed_computes_that_seed_alone(copy: Project) -> None:
     before = times(copy)
     copy.edit("config.yaml", "seed: 5", "seed: 6")
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 0
+    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
     after = times(copy)
     assert {path for path in after if after[path] != before.get(path)} == {
         f"laptop/decay/{experiment}/learning_rate={rate},seed=5/outcome.json"
@@ -100,28 +100,23 @@ def test_a_directory_copied_under_a_new_name_appears_in_workflow_and_site(copy: 
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
-def test_a_failed_experiment_leaves_the_others_reported_and_the_exit_code_says_so(copy: Project) -> None:
-    before = copy.records()
-    copy.edit("measurement.py", "weights = context", "raise RuntimeError('the probe broke')\n        weights = context")
+def test_a_failed_experiment_leaves_the_others_reported_and_is_tried_again_when_asked(copy: Project) -> None:
+    before, tries = copy.records(), copy.root / "tries"
+    fault = "open('tries', 'a').write('x'); raise RuntimeError('the probe broke')\n        "
+    copy.edit("measurement.py", "weights = context", f"{fault}weights = context")
     done = copy.replicate("reports", "--scale", "laptop")
     assert done.returncode == 1
     assert "decay/measurement: 15 runs failed: RuntimeError: the probe broke" in done.stdout
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
     assert copy.records() == before
-    copy.edit("measurement.py", "raise RuntimeError('the probe broke')\n        weights", "weights")
+    assert len(tries.read_text()) == 15
+    assert copy.replicate("reports", "--scale", "laptop").returncode == 1
+    assert len(tries.read_text()) == 15
+    assert copy.replicate("reports", "--scale", "laptop", "--retry", "failed", "--no-pages").returncode == 1
+    assert len(tries.read_text()) == 30
+    copy.edit("measurement.py", fault, "")
     assert copy.replicate("reports", "--scale", "laptop").returncode == 0
     assert copy.records() == before
-
-
-def test_a_failed_run_is_tried_again_when_asked(copy: Project) -> None:
-    copy.edit("measurement.py", "weights = context", "open('tries', 'a').write('x'); 1 / 0\n        weights = context")
-    tries = copy.root / "tries"
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 1
-    assert len(tries.read_text()) == 15
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 1
-    assert len(tries.read_text()) == 15
-    assert copy.replicate("reports", "--scale", "laptop", "--retry", "failed").returncode == 1
-    assert len(tries.read_text()) == 30
 
 
 def test_what_was_run_without_the_workflow_is_recomputed_when_its_code_changes(project: Project) -> None:
@@ -192,13 +187,13 @@ def test_a_place_that_cannot_be_written_is_one_sentence(project: Project) -> Non
 def test_results_that_were_deleted_are_computed_again(copy: Project) -> None:
     before = copy.records()
     shutil.rmtree(copy.root / "results/laptop")
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 0
+    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
     assert copy.records() == before
 
 
 def test_a_killed_process_is_a_failed_run_and_the_rest_is_reported(copy: Project) -> None:
     copy.edit("measurement.py", "weights = context", "import os; os.kill(os.getpid(), 9)\n        weights = context")
-    done = copy.replicate("reports", "--scale", "laptop")
+    done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
     assert done.returncode == 1
     assert "its process was killed by signal 9 (9 is often: out of memory)" in done.stdout
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
@@ -206,7 +201,7 @@ def test_a_killed_process_is_a_failed_run_and_the_rest_is_reported(copy: Project
 
 def test_a_figure_that_cannot_be_drawn_says_why_and_costs_nothing_else(copy: Project) -> None:
     copy.edit("descent.py", "axes.legend()", "raise ValueError('no legend')")
-    copy.replicate("reports", "--scale", "laptop")
+    copy.replicate("reports", "--scale", "laptop", "--no-pages")
     figures = json.loads((copy.root / "analysis/laptop/decay/figures.json").read_text())
     assert [figure["problem"] for figure in figures if figure["name"] == "fig1"] == [
         "drawing failed: ValueError: no legend"
@@ -225,7 +220,7 @@ def test_data_out_of_reach_is_reported_and_looked_for_again(copy: Project) -> No
     copy.edit("measurement.py", "weights = context", "context.data(run.dataset)\n        weights = context")
     with (copy.root / "data/registry.yaml").open("a") as registry:
         registry.write(NOWHERE)
-    done = copy.replicate("reports", "--scale", "laptop", REPLICATIONS_OFFLINE="1")
+    done = copy.replicate("reports", "--scale", "laptop", "--no-pages", REPLICATIONS_OFFLINE="1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "decay/measurement: 15 runs data unavailable" in done.stdout
     marker = json.loads((copy.root / "results/.jobs/laptop/decay/.data/nowhere.json").read_text())
@@ -258,7 +253,7 @@ def test_a_claim_that_names_no_metric_is_one_sentence_and_loses_nothing(copy: Pr
         "metric: log_distance, of: {learning_rate: 0.5}",
         "metric: distance, of: {learning_rate: 0.5}",
     )
-    done = copy.replicate("reports", "--scale", "laptop")
+    done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
     assert done.returncode == 1
     assert "replicate: " in done.stderr
     assert "distance" in done.stderr
@@ -267,16 +262,16 @@ def test_a_claim_that_names_no_metric_is_one_sentence_and_loses_nothing(copy: Pr
 
 def test_a_parameter_out_of_range_is_a_failed_run_with_its_sentence(copy: Project) -> None:
     copy.edit("config.yaml", "base: {steps: 40}", "base: {steps: 0}")
-    done = copy.replicate("reports", "--scale", "laptop")
+    done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
     assert done.returncode == 1
     assert "config.yaml:2: descent.steps = 0 at scale laptop" in done.stdout
 
 
 def test_another_scale_leaves_the_results_of_the_first(copy: Project) -> None:
     before = times(copy)
-    assert copy.replicate("reports", "--scale", "smoke").returncode == 0
+    assert copy.replicate("reports", "--scale", "smoke", "--no-pages").returncode == 0
     assert times(copy).items() >= before.items()
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 0
+    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
     assert {path: t for path, t in times(copy).items() if path.startswith("laptop")} == before
 
 
