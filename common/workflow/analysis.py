@@ -15,7 +15,7 @@ from common.errors import UserError
 from common.experiments.outcomes import Results, read_rows
 from common.experiments.replication import Replication
 from common.figures import export, figure_title, placeholder, use_style
-from common.files import atomic_path, read_json, write_json
+from common.files import atomic_path, published, read_json, remove_abandoned, write_json
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
@@ -168,9 +168,10 @@ def _why_incomplete(states: Sequence[RunState]) -> str | None:
 
 def _remove_others(folder: Path, figures: Sequence[Mapping[str, Any]]) -> None:
     kept = {Path(figure[kind]).name for figure in figures for kind in ("svg", "png", "csv") if figure.get(kind)}
-    for path in folder.glob("*"):
+    for path in published(folder):
         if path.name not in kept:
-            path.unlink()
+            path.unlink(missing_ok=True)
+    remove_abandoned(folder)
 
 
 def _run_entry(state: RunState, results: Results, foretold: Estimate) -> dict[str, Any]:

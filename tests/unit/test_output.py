@@ -1,0 +1,67 @@
+"""Output that cannot fail: the exit code speaks of the work, not of who listened."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+WORK = """
+from common.output import unfailing
+unfailing()
+for number in range(3000):
+    print("step", number, flush=True)
+print("done \\u2026", flush=True)
+open("finished", "w").close()
+"""
+
+
+def run(tmp_path: Path, out: int, **environment: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-c", WORK],
+        cwd=tmp_path,
+        stdout=out,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        timeout=60,
+    )
+
+
+def test_work_whose_reader_left_goes_on_says_so_once_and_ends_well(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = run(tmp_path, write)
+    os.close(write)
+    assert done.returncode == 0
+    assert done.stderr == b"replicate: nobody reads the output any more; the work goes on.\n"
+    assert (tmp_path / "finished").exists()
+
+
+def test_a_terminal_that_is_gone_changes_nothing(tmp_path: Path) -> None:
+    master, slave = os.openpty()
+    os.close(master)
+    done = run(tmp_path, slave)
+    os.close(slave)
+    assert done.returncode == 0
+    assert (tmp_path / "finished").exists()
+
+
+def test_a_full_disk_under_the_output_changes_nothing(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = run(tmp_path, full.fileno())
+    assert done.returncode == 0
+    assert (tmp_path / "finished").exists()
+
+
+def test_a_character_that_the_terminal_lacks_is_replaced(tmp_path: Path) -> None:
+    done = run(tmp_path, subprocess.PIPE, PYTHONIOENCODING="latin-1")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == b"done ?"
+
+
+def test_what_has_taken_the_place_of_the_streams_is_left_alone(capsys: object) -> None:
+    from common.output import unfailing
+
+    before = sys.stdout, sys.stderr
+    unfailing()
+    assert (sys.stdout, sys.stderr) == before
