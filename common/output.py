@@ -1,12 +1,23 @@
-"""Standard output and error that cannot fail: whoever reads them may leave, the work goes on."""
+"""Text in and out: UTF-8 whatever the locale, and output that cannot fail: who reads it may leave, the work goes on."""
 
 import io
+import locale
 import os
 import sys
 from contextlib import suppress
 from typing import Any
 
 _ENDED = b"replicate: nobody reads the output any more; the work goes on.\n"
+
+
+def in_utf8() -> None:
+    """Start this program again in Python's UTF-8 mode where the locale is of another encoding.
+
+    Every text of the project is UTF-8. It keeps its process number, and what it starts is in that mode, too.
+    """
+    if not sys.flags.utf8_mode and locale.getencoding().lower().replace("-", "") != "utf8":
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 class _Unfailing(io.FileIO):

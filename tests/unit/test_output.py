@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conftest import Project
+
 ROOT = Path(__file__).parents[2]
 WORK = """
 from common.output import unfailing
@@ -14,6 +16,9 @@ for number in range(3000):
 print("done \\u2026", flush=True)
 open("finished", "w").close()
 """
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
 def run(tmp_path: Path, out: int, **environment: str) -> "subprocess.CompletedProcess[bytes]":
@@ -65,3 +70,14 @@ def test_what_has_taken_the_place_of_the_streams_is_left_alone(capsys: object) -
     before = sys.stdout, sys.stderr
     unfailing()
     assert (sys.stdout, sys.stderr) == before
+
+
+def test_texts_are_utf8_whatever_the_locale(project: Project) -> None:
+    project.edit("paper.yaml", "title: ", "title: Schrödinger’s ")
+    title = "Schrödinger’s"
+    done = project.replicate("list", "--json", **ASCII)
+    assert done.returncode == 0, done.stderr
+    assert title in done.stdout
+    project.edit("config.yaml", "descent:", "# naïve\ndescent:")
+    planned = project.command(sys.executable, "-m", "snakemake", "--dry-run", "--config", "scale=smoke", **ASCII)
+    assert planned.returncode == 0, planned.stdout + planned.stderr

@@ -97,6 +97,16 @@ def kind(command: list[str]) -> str:
     return "replicate" if "reports" in command else " ".join(command[:3])
 
 
+@pytest.fixture(autouse=True)
+def _signals_are_heard() -> Iterator[None]:
+    """A process started in the background of a script ignores Ctrl-C, and under nohup SIGHUP, as do its children."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGTERM)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @contextmanager
 def reader(project: Project) -> Iterator[list[BaseException]]:
     """Somebody who looks at the progress all the time; yields what went wrong in it."""
