@@ -419,9 +419,13 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     started = time.monotonic()
-    unfailing()
+    unfailing(whatever={*sys.argv[1:2]} <= {"reports", "run", "step"})
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except SystemExit as end:
         if end.code in INTERRUPTED:
             print(f"Stopped after {time.monotonic() - started:.0f} s; the same command continues.", file=sys.stderr)

@@ -38,7 +38,7 @@ def test_work_whose_reader_left_goes_on_says_so_once_and_ends_well(tmp_path: Pat
     done = run(tmp_path, write)
     os.close(write)
     assert done.returncode == 0
-    assert done.stderr == b"replicate: nobody reads the output any more; the work goes on.\n"
+    assert done.stderr == b"replicate: nothing is shown any more (Broken pipe); the work goes on.\n"
     assert (tmp_path / "finished").exists()
 
 
@@ -56,6 +56,16 @@ def test_a_full_disk_under_the_output_changes_nothing(tmp_path: Path) -> None:
         done = run(tmp_path, full.fileno())
     assert done.returncode == 0
     assert (tmp_path / "finished").exists()
+
+
+def test_a_table_that_the_disk_cannot_hold_is_an_error(project: Project) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "common.cli", "list", "--json"]
+        done = subprocess.run(
+            command, cwd=project.root, env=project.environment(), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr == "replicate: [Errno 28] No space left on device\n"
 
 
 def test_a_character_that_the_terminal_lacks_is_replaced(tmp_path: Path) -> None:
