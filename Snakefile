@@ -5,8 +5,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from common.output import in_utf8
 from common.workflow.jobstep import become_own_job
 
+in_utf8()
 become_own_job(sys.argv, os.environ)
 
 from snakemake.exceptions import WorkflowError

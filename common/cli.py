@@ -14,7 +14,7 @@ import typer
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import as_json, project_root
-from common.output import unfailing
+from common.output import in_utf8, unfailing
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -451,13 +451,18 @@ def step_index(scale: str) -> None:
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and exit code 2; `--debug` shows the traceback."""
+    in_utf8()
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
     started = time.monotonic()
-    unfailing()
+    unfailing(whatever={*sys.argv[1:2]} <= {"reports", "run", "step"})
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except SystemExit as end:
         if end.code in INTERRUPTED:
             print(f"Stopped after {time.monotonic() - started:.0f} s; the same command continues.", file=sys.stderr)

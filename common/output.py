@@ -1,17 +1,31 @@
-"""Standard output and error that cannot fail: whoever reads them may leave, the work goes on."""
+"""Text in and out: UTF-8 whatever the locale, and output that cannot fail: who reads it may leave, the work goes on."""
 
+import errno
 import io
+import locale
 import os
 import sys
 from contextlib import suppress
 from typing import Any
 
-_ENDED = b"replicate: nobody reads the output any more; the work goes on.\n"
+_LEFT = (errno.EPIPE, errno.EIO, errno.ENXIO)
+"""Errors of a pipe whose reader has left, and of a terminal that is gone."""
+
+
+def in_utf8() -> None:
+    """Start this program again in Python's UTF-8 mode where the locale is of another encoding.
+
+    Every text of the project is UTF-8. It keeps its process number, and what it starts is in that mode, too.
+    """
+    if not sys.flags.utf8_mode and locale.getencoding().lower().replace("-", "") != "utf8":
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 class _Unfailing(io.FileIO):
-    """A descriptor to write to; what cannot be written (a closed pipe, a terminal that is gone) is dropped."""
+    """A descriptor to write to; what cannot be written is dropped, after a line about it on standard error."""
 
+    whatever = True
     failed = False
 
     def write(self, data: Any) -> int:
@@ -19,18 +33,25 @@ class _Unfailing(io.FileIO):
             if not self.failed:
                 written = super().write(data)
                 return len(data) if written is None else written
-        except OSError:
+        except OSError as error:
             self.failed = True
+            if not self.whatever and error.errno not in _LEFT:
+                raise
             if self.fileno() != 2:
                 with suppress(OSError):
-                    os.write(2, _ENDED)
+                    os.write(
+                        2, f"replicate: nothing is shown any more ({error.strerror}); the work goes on.\n".encode()
+                    )
         return len(data)
 
 
-def unfailing() -> None:
-    """From now on no error in writing to standard output or error reaches the program, nor its exit code.
+def unfailing(whatever: bool = True) -> None:
+    """From now on nobody who leaves while we write to standard output or error ends the program or its exit code.
 
     Characters that the terminal's encoding lacks are replaced. What has taken the place of the streams is left alone.
+
+    Args:
+        whatever: the error is, a full disk included: for work that its output only tells of.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -38,6 +59,7 @@ def unfailing() -> None:
             continue
         stream.flush()
         raw = _Unfailing(stream.fileno(), "w", closefd=False)
+        raw.whatever = whatever
         wrapped = io.TextIOWrapper(
             io.BufferedWriter(raw),
             encoding=stream.encoding,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from common.errors import UserError
 from common.experiments.scales import SCALES
+from common.files import published
 from common.reports.formats import (
     PublishedExperiment,
     PublishedProvenance,
@@ -30,7 +31,7 @@ class Side:
     @property
     def papers(self) -> set[str]:
         """The papers that have verdicts here."""
-        return {path.parent.name for path in self.folder.glob("*/verdicts.json")}
+        return {path.parent.name for path in published(self.folder, "*/verdicts.json")}
 
     def verdicts(self, paper: str) -> dict[str, Verdict]:
         """Verdicts by claim; none of a paper that is not here."""

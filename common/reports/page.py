@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from common.files import atomic_path, write_atomically
+from common.files import atomic_path, published, remove_abandoned, write_atomically
 from common.reports.drawing import inline_svg
 from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run
@@ -123,9 +123,10 @@ def _forget_others(beside: Path, figures: list[FigureView], notebook: bool) -> N
     """Remove what an earlier build left beside the page: figures and a notebook that are no more."""
     kept = {Path(file).name for view in figures for file in view.files.values()}
     kept |= {"report.ipynb"} if notebook else set()
-    for path in beside.iterdir():
+    for path in published(beside):
         if path.is_file() and path.name not in kept:
-            path.unlink()
+            path.unlink(missing_ok=True)
+    remove_abandoned(beside)
 
 
 def _story(evidence: Evidence, beside: Path, figures: dict[tuple[str, str], FigureView]) -> Story:

@@ -18,7 +18,7 @@ from common.errors import UserError, told, writable
 from common.experiments.outcomes import Results, kind_of, read_rows
 from common.experiments.replication import Replication
 from common.figures import export, figure_title, placeholder, use_style
-from common.files import atomic_path, write_json
+from common.files import atomic_path, published, remove_abandoned, write_json
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
 from common.workflow.returned import Unusable, exported, figures_of, metrics_of
@@ -211,9 +211,10 @@ def _why_incomplete(states: Sequence[RunState]) -> str | None:
 
 def _remove_others(folder: Path, figures: Sequence[Mapping[str, Any]]) -> None:
     kept = {Path(figure[kind]).name for figure in figures for kind in ("svg", "png", "csv") if figure.get(kind)}
-    for path in folder.glob("*"):
+    for path in published(folder):
         if path.name not in kept:
-            path.unlink()
+            path.unlink(missing_ok=True)
+    remove_abandoned(folder)
 
 
 def _run_entry(state: RunState, results: Results, foretold: Estimate) -> dict[str, Any]:

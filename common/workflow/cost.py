@@ -15,6 +15,7 @@ parameters are those of config.yaml. What was timed on a CPU and will run on a G
 the caller states.
 """
 
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +30,7 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities, same
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.files import read_json
+from common.files import published, read_json, status_of
 
 SINGLE_SPREAD = 1.3
 """A single timing may be off by this factor: what equal runs on a shared machine were seen to differ by."""
@@ -272,7 +273,8 @@ def setting(run: Run) -> str:
 
 
 def _mb(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    found = [status_of(path) for path in published(folder, "**/*")]
+    return sum(status.st_size for status in found if status is not None and stat.S_ISREG(status.st_mode)) / 1e6
 
 
 def gpu_hours(found: Sequence[ExperimentCost]) -> tuple[float, float, float]:

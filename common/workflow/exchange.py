@@ -23,7 +23,7 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Outcome, Results, RunRecord
 from common.experiments.replication import Replication
-from common.files import atomic_path, read_json, write_json
+from common.files import TEMPORARY, atomic_path, published, read_json, write_json
 from common.workflow.state import Folders, analysis_digest
 
 PART_BYTES = 15 * 2**20
@@ -73,9 +73,9 @@ def write_archive(results: Path, archive: Path) -> list[Path]:
     with tempfile.TemporaryDirectory(dir=archive.parent) as temporary:
         whole = Path(temporary) / "whole.tar"
         with tarfile.open(whole, "w:gz") as tar:
-            for path in sorted(results.iterdir()):
-                if path.name == ".jobs" or not path.name.startswith("."):
-                    tar.add(path, arcname=path.name)
+            for path in [*published(results), results / ".jobs"]:
+                if path.exists():
+                    tar.add(path, arcname=path.name, filter=_complete)
         if whole.stat().st_size <= PART_BYTES:
             whole.replace(archive)
             return [archive]
@@ -87,6 +87,11 @@ def write_archive(results: Path, archive: Path) -> list[Path]:
                     place.write_bytes(chunk)
                 parts.append(part)
         return parts
+
+
+def _complete(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out what another process is writing."""
+    return None if member.name.endswith(TEMPORARY) else member
 
 
 @contextmanager

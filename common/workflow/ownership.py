@@ -62,7 +62,10 @@ def checkout(results: Path, wait: Callable[[str], bool]) -> Iterator[None]:
         with ExitStack() as steps:
             _patiently(steps, _steps(results), wait, lambda: f"what {_who(owner)} started still ends in this checkout")
         _sign(descriptor)
-        yield
+        try:
+            yield
+        finally:
+            os.ftruncate(descriptor, 0)
 
 
 def _patiently(held: ExitStack, path: Path, wait: Callable[[str], bool], clause: Callable[[], str]) -> int:

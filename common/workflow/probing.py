@@ -14,7 +14,7 @@ from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.files import read_json, write_json
+from common.files import published, read_json, write_json
 from common.workflow.cost import SINGLE_SPREAD, probes_path, setting
 from common.workflow.discovery import find, make_importable
 from common.workflow.state import Folders
@@ -193,5 +193,5 @@ def _peak_memory_mb(resident: float, device: Any) -> float:
 
 def _records_mb(results: Path) -> float:
     """What will be kept: records and artifacts, not checkpoints."""
-    kept = [*results.rglob("records.jsonl"), *results.rglob("*.safetensors")]
+    kept = [*published(results, "**/records.jsonl"), *published(results, "**/*.safetensors")]
     return sum(path.stat().st_size for path in kept) / 1e6

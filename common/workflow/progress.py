@@ -12,6 +12,8 @@ from typing import Any, TextIO
 from common.experiments.grid import Job, Run
 from common.files import peek_json, published, remove_abandoned, status_of, write_json
 
+TELL_SECONDS = 0.5
+"""Least time between two writes of a job's progress; `REPLICATIONS_PROGRESS_SECONDS` overrides it."""
 SILENT_SECONDS = 900.0
 """A job on another node that has told nothing for so long is taken for dead."""
 
@@ -28,10 +30,11 @@ class JobProgress:
         self._log = sys.stdout if log is None else log
         self._started = time.monotonic()
         self._written, self._logged = 0.0, self._started
+        self._interval = float(os.environ.get("REPLICATIONS_PROGRESS_SECONDS", TELL_SECONDS))
 
     def __call__(self, run: Run, fraction: float, message: str = "") -> None:
         now = time.monotonic()
-        if now - self._written >= 0.5:
+        if now - self._written >= self._interval:
             self._written = now
             content = {
                 "fraction": fraction,
@@ -73,7 +76,7 @@ def in_flight(results: Path, scale: str) -> list[Watched]:
     """The jobs of a scale that run now, on this machine or on nodes that share the results folder."""
     found = []
     for path in published(results / ".progress" / scale, "*/*.json"):
-        with suppress(OSError, KeyError, TypeError, ValueError):  # a file of another version
+        with suppress(OSError, KeyError, TypeError, ValueError, AttributeError):  # a file of another version
             content, status = peek_json(path), status_of(path)
             if content is not None and status is not None and _runs(content, status.st_mtime):
                 told = float(content["fraction"]), float(content["seconds"]), str(content["run"])

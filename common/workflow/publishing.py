@@ -18,7 +18,7 @@ from common.errors import UserError
 from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.replication import Replication
-from common.files import read_json, write_json
+from common.files import published, read_json, write_json
 from common.workflow.analysis import metric_file
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
@@ -173,7 +173,7 @@ def _write(analysis: Path, place: Path, made: Mapping[str, Mapping[str, Any]], s
     figures = [{**figure, "png": None, "csv": None} for figure in figures]
     write_json(place / "figures.json", [*kept, *figures])
     wanted = {Path(figure["svg"]).name for figure in [*kept, *figures]}
-    for path in (place / "figures").glob("*"):
+    for path in published(place / "figures"):
         if path.name not in wanted:
             path.unlink()
     metrics = read_json(place / "metrics.json") if (place / "metrics.json").is_file() else {}

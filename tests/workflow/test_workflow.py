@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from common.locks import lock
 from tests.conftest import EXAMPLE, Project, make_project
 
 pytestmark = pytest.mark.slow
@@ -142,13 +143,13 @@ def test_one_paper_that_is_not_in_order_does_not_stop_the_others(copy: Project) 
 
 
 def test_two_builds_of_one_checkout_do_not_meet(copy: Project) -> None:
-    import fcntl
-
-    with (copy.root / "results/.lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    with lock(copy.root / "results/.lock"):
         done = copy.replicate("reports", "--scale", "laptop")
     assert done.returncode == 2
-    assert done.stderr == ("replicate: another `make reports` is at work in this checkout; wait for it or stop it.\n")
+    assert done.stderr == (
+        "replicate: another `make reports` is at work in this checkout; wait for it (--wait, make reports WAIT=1) or "
+        "stop it.\n"
+    )
 
 
 def test_a_build_after_a_kill_goes_on(copy: Project) -> None:

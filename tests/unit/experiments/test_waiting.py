@@ -1,6 +1,8 @@
 """Two processes want the same runs: one waits, for as long as its own time lasts."""
 
+import errno
 import fcntl
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,3 +86,16 @@ def test_what_another_process_gives_free_is_computed(in_process: Project) -> Non
     outcomes = first_job(in_process, clock)
     other.join()
     assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
+
+
+def test_a_file_system_without_locks_keeps_two_processes_apart_all_the_same(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    path = Path(in_process.root, "results/.work/smoke/decay/descent/.learning_rate=0.1,seed=0.lock")
+    with locks.lock(path):
+        assert first_job(in_process, Patience(3))["descent/learning_rate=0.1,seed=0"].status == "unfinished"
+    assert first_job(in_process, Clock())["descent/learning_rate=0.1,seed=0"].status == "completed"

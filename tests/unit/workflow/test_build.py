@@ -1,0 +1,118 @@
+"""What `replicate reports` does beside Snakemake: the display decides nothing, logs may hold anything."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common.experiments.outcomes import Outcome
+from common.files import write_json
+from common.workflow import build
+from common.workflow.build import _errors, _show, _waits, _watch
+from common.workflow.plan import JobPlan
+from common.workflow.state import Folders
+from tests.unit.workflow.test_progress import Workflow, job
+
+
+def plans() -> list[JobPlan]:
+    one = job()
+    return [JobPlan(one.paper, one.experiment, one.id, 1, 0, 1.0)]
+
+
+def test_what_goes_wrong_in_showing_progress_is_one_line_and_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("the bar fell down\nand more")
+
+    monkeypatch.setattr(build, "in_flight", broken)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        _show(process, Folders(tmp_path, tmp_path / "results"), "laptop", plans())
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    said = capsys.readouterr().err
+    assert said == "replicate: progress cannot be shown (the bar fell down); the build goes on.\n"
+
+
+@pytest.mark.parametrize("offset", [-7200.0, 0.0, 7200.0])
+def test_a_job_counts_as_done_whatever_the_clock_of_the_file_server_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], offset: float
+) -> None:
+    import os
+
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    folders = Folders(tmp_path, tmp_path / "results")
+    marker = folders.results / job().marker
+
+    def writes(status: str) -> None:
+        folders.store.write_marker(job(), {"run": Outcome(status, "why")}, 1.0)  # type: ignore[arg-type]
+        os.utime(marker, (time.time() + offset,) * 2)
+
+    writes("completed")  # of an earlier build
+    happenings = (lambda: None, lambda: writes("unfinished"), lambda: None, lambda: writes("completed"))
+    _watch(Workflow(*happenings), folders, "laptop", plans())  # type: ignore[arg-type]
+    counts = [line.split(" gone, ")[1].split(",")[0] for line in capsys.readouterr().out.splitlines()]
+    assert counts == ["0 of 1 jobs done", "1 of 1 jobs done"]
+
+
+def test_a_progress_file_that_is_empty_half_there_or_of_another_version_is_not_there(tmp_path: Path) -> None:
+    from common.workflow.progress import in_flight
+
+    folder = tmp_path / ".progress" / "laptop" / "decay"
+    folder.mkdir(parents=True)
+    for name, content in (
+        ("empty", ""),
+        ("half", '{"fraction": 0.1, "sec'),
+        ("list", "[1]"),
+        ("other", '{"pid": "x"}'),
+    ):
+        (folder / f"descent-{name}.json").write_text(content)
+    write_json(folder / "descent-new.json", {"fraction": None, "seconds": 1, "run": "x", "pid": 1, "host": "elsewhere"})
+    assert in_flight(tmp_path, "laptop") == []
+
+
+def test_a_byte_in_a_log_that_is_no_text_hides_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "snakemake.log"
+    log.write_bytes(b"caf\xe9\n    log: logs/job.log (check log file(s) for error details)\n")
+    (tmp_path / "logs" / "job.log").write_bytes(b"Attempt 1 of 1\n\xff\xfe\nreplicate: no room\n")
+    assert _errors(tmp_path, log) == ["replicate: no room"]
+
+
+class Terminal:
+    """Standard input or output of a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def flush(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(("answer", "waits"), [("", True), ("y", True), ("Yes", True), ("n", False), (None, False)])
+def test_on_a_terminal_its_user_is_asked_whether_to_wait(
+    monkeypatch: pytest.MonkeyPatch, answer: str | None, waits: bool
+) -> None:
+    def asked(question: str) -> str:
+        if answer is None:
+            raise EOFError
+        return answer
+
+    monkeypatch.setattr("builtins.input", asked)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert _waits("somebody is at work", wait=False) is waits
+
+
+def test_without_a_terminal_only_the_option_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _waits("somebody is at work", wait=False) is False
+    assert _waits("somebody is at work", wait=True) is True
+    assert capsys.readouterr().out == "Waiting: somebody is at work\n"

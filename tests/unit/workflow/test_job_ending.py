@@ -1,0 +1,73 @@
+"""A job that is asked to end: it saves, and neither marker nor exit code says that it is done."""
+
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from common.experiments.context import Clock
+from common.experiments.execution import stopping_at_checkpoints
+from common.experiments.outcomes import Outcome
+from common.workflow import running
+from common.workflow.ownership import ENDED, WORKFLOW
+from common.workflow.state import Folders
+from tests.conftest import Project
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_a_job_at_its_next_checkpoint(number: int) -> None:
+    clock = Clock()
+    before = signal.getsignal(number)
+    with stopping_at_checkpoints(clock):
+        os.kill(os.getpid(), number)
+        assert clock.left() == 0
+    assert signal.getsignal(number) == before
+
+
+def test_a_closed_terminal_does_not_end_what_was_started_with_nohup() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        clock = Clock()
+        with stopping_at_checkpoints(clock):
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert not clock.stop_requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "here", "attempt", "code"),
+    [
+        ("unfinished", True, True, 1, ENDED),  # the workflow ends, too; nothing may follow from what is not done
+        ("unfinished", False, True, 1, 0),  # its time is over: the last attempt leaves its marker
+        ("completed", True, True, 1, 0),
+        ("failed", False, True, 1, 0),
+        ("unfinished", True, False, 3, 0),  # on a cluster's node the last attempt leaves its marker
+        ("unfinished", True, False, 2, 3),
+    ],
+)
+def test_unfinished_is_no_success_where_somebody_asked_to_end(
+    in_process: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    asked: bool,
+    here: bool,
+    attempt: int,
+    code: int,
+) -> None:
+    def execute(
+        folders: Any, replication: Any, job: Any, clock: Clock, *rest: Any, **more: Any
+    ) -> Mapping[str, Outcome]:
+        clock.stop_requested = asked
+        return {"descent/seed=0": Outcome(status, "why")}  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running, "execute", execute)
+    monkeypatch.delenv(WORKFLOW, raising=False)
+    if here:
+        monkeypatch.setenv(WORKFLOW, str(os.getppid()))
+    folders = Folders(in_process.root, in_process.root / "results")
+    job = running.find(in_process.root, "decay").jobs("smoke")[0]
+    marker = str(folders.results / job.marker)
+    assert running.job_step(folders, marker, "smoke", attempt, 1 if here else 3, None) == code
