@@ -16,6 +16,8 @@ endif
 ifdef PIP_CERT
 export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
+# Containers often forbid Python to write bytecode; every process would compile all that it imports, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 .PHONY: reports test setup check lock lab bench test-calibration test-cluster clean help
