@@ -17,7 +17,9 @@ endif
 ifdef PIP_CERT
 export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
-# Compiled as pip does it: without bytecode every start of Python compiles torch and pandas again (2 to 5 s of a core).
+# Containers often forbid Python to write bytecode: every start would compile torch, pandas and our own modules again
+# (2 to 5 s of a core). Packages are compiled as they are installed, as pip does it; our own when they are first used.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 
 .PHONY: reports test setup check lock lab bench test-calibration test-cluster clean help

@@ -142,7 +142,7 @@ def _mirror_places(source: Mirror) -> list[Path]:
     chosen = os.environ.get(MIRROR)
     if not chosen:
         raise SourceFailed("not set", f"{MIRROR} is not set")
-    root = Path(chosen).expanduser()
+    root = Path(os.path.expanduser(chosen))
     if not root.is_dir():
         raise SourceFailed("absent", f"{MIRROR} names {shown(root)}, which is no folder")
     places = [root / folder for folder in source.folders if (root / folder).exists()]

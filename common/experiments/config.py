@@ -2,9 +2,9 @@
 
 import keyword
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
 from common.experiments.scales import SCALES as SCALES
 from common.experiments.scales import Scale
@@ -137,16 +137,14 @@ class ExperimentConfig(_Strict):
         return self.resources.get(scale, Resources())  # type: ignore[call-overload,no-any-return]
 
 
-class ReplicationConfig(RootModel[dict[str, ExperimentConfig]]):
-    """The whole config.yaml, by experiment."""
+def _experiment_name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError(f"{text!r} cannot name an experiment: {NAMES_ARE}")
+    return text
 
-    @field_validator("root")
-    @classmethod
-    def _names(cls, root: dict[str, ExperimentConfig]) -> dict[str, ExperimentConfig]:
-        for name in root:
-            if not is_name(name):
-                raise ValueError(f"{name!r} cannot name an experiment: {NAMES_ARE}")
-        return root
+
+class ReplicationConfig(RootModel[dict[Annotated[str, AfterValidator(_experiment_name)], ExperimentConfig]]):
+    """The whole config.yaml, by experiment."""
 
 
 def axis_text(value: Any) -> str:

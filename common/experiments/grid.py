@@ -71,8 +71,8 @@ def expand(paper: str, experiment: str, config: ExperimentConfig, scale: str) ->
     """All runs of an experiment at a scale, in the order of the grid; none below its `run_from`.
 
     Raises:
-        UserError: two axes set one parameter, zipped axes differ in length, `exclude` names no axis, or there are more than
-            `MOST_RUNS`.
+        UserError: two axes set one parameter, zipped axes differ in length, `exclude` names no axis, or there are more
+            than `MOST_RUNS`.
     """
     if not config.runs_at(scale):
         return []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from common.errors import UserError
 from common.experiments.config import NAMES_ARE, axis_points, is_name
-from common.experiments.replication import Replication, suggestion
+from common.experiments.replication import ENTRIES, Replication, suggestion
 from common.experiments.syntax import Sources
 from common.kept import content_digest, kept
 from common.sources import read_source
@@ -86,6 +86,9 @@ def _check(replication: Replication, scale: str) -> None:
 
     replication.paper  # noqa: B018  (reading it checks it)
     read_source(replication.folder / "report.py")
+    for experiment in replication.experiments:
+        for entry in ENTRIES:
+            replication.code_digest(experiment, entry)
     for job in replication.jobs(scale):
         for run in job.runs:
             replication.needed(run)

@@ -13,7 +13,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import check_scale
 from common.files import peek_json, status_of
-from common.sources import read_source, read_yaml
+from common.sources import read_content, read_source
 from common.workflow.discovery import discover, healthy
 from common.workflow.state import analysis_digest, job_state
 
@@ -24,7 +24,7 @@ GATHERED = 100
 def default_scale(root: Path) -> str:
     """The scale that params.yaml names."""
     path = root / "params.yaml"
-    content = read_yaml(path)[0] if path.is_file() else None
+    content = read_content(path) if path.is_file() else None
     if not isinstance(content, dict) or "scale" not in content:
         raise UserError(f"{path}: name the default scale (scale: laptop).")
     return check_scale(str(content["scale"]))

@@ -1,13 +1,17 @@
 """A digest changes with what an entry point computes, and with nothing else."""
 
+import ast
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from common.errors import UserError
-from common.experiments.digests import code_digest
-from common.experiments.syntax import Sources
+from common.experiments import digests
+from common.experiments.digests import canonical, code_digest, short_digest
+from common.experiments.syntax import Key, Sources
+from common.workflow.discovery import find, healthy
+from tests.conftest import Project
 
 ROOT = Path(__file__).parents[3]
 
@@ -157,3 +161,74 @@ def test_digests_are_equal_on_every_python_at_hand() -> None:
         else:
             assert "command not found" in done.stderr, done.stderr  # a pyenv shim without a version behind it
     assert len(results) == 1, "no interpreter, or the digests differ"
+
+
+def plainly(root: Path, module: str, entry: str) -> str:
+    """The digest by the definition: every definition is walked whenever it is met, and nothing is remembered."""
+    found: dict[Key, list[ast.stmt]] = {}
+    waiting = [(module, entry)]
+    if entry == "run":
+        waiting += [(module, "Parameters"), *digests._BEHIND_THE_CONTEXT]
+    while waiting:
+        key = waiting.pop()
+        sources = Sources(root)
+        where = sources.module(key[0])
+        if key in found or where is None or key[1] not in where.definitions:
+            continue
+        found[key] = where.definitions[key[1]]
+        waiting += sources._used(where, found[key])
+    texts = [f"{name}={canonical(statement)!r}" for (_, name), body in found.items() for statement in body]
+    return short_digest(sorted(texts))
+
+
+def test_what_is_remembered_and_kept_gives_the_digests_of_the_plain_algorithm(project: Project) -> None:
+    for _ in range(2):  # computed, then kept
+        replication = find(project.root, "decay")
+        for experiment in replication.experiments:
+            for entry in ("run", "metrics", "figures"):
+                expected = plainly(project.root, replication.module(experiment), entry)
+                assert replication.code_digest(experiment, entry) == expected, (experiment, entry)
+
+
+@pytest.mark.parametrize("touched", ["same time", "other time"])
+def test_kept_digests_follow_the_content_of_the_files_and_not_their_time(touched: str, project: Project) -> None:
+    import os
+
+    path = project.file("descent.py")
+    before = {entry: find(project.root, "decay").code_digest("descent", entry) for entry in ("run", "metrics")}
+    times = (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    project.edit("descent.py", "Field(40,", "Field(41,")
+    if touched == "same time":
+        os.utime(path, ns=times)
+    after = find(project.root, "decay")
+    assert after.code_digest("descent", "run") != before["run"]
+    assert after.code_digest("descent", "metrics") == before["metrics"]
+    project.edit("descent.py", "Field(41,", "Field(40,")
+    assert find(project.root, "decay").code_digest("descent", "run") == before["run"]
+
+
+@pytest.mark.parametrize("helper", ["x = (", f"x = {' + '.join(['1'] * 700)}", "x = 1\n\0"])
+def test_code_that_cannot_be_read_is_named_and_leaves_the_digests_of_other_experiments(
+    helper: str, project: Project
+) -> None:
+    before = find(project.root, "decay").code_digest("descent", "run")
+    project.file("helper.py").write_text(helper)
+    project.edit(
+        "measurement.py",
+        "def run(",
+        "def run(runs, context):\n    from .helper import x\n    return x\n\n\ndef former(",
+    )
+    replication = find(project.root, "decay")
+    assert replication.code_digest("descent", "run") == before
+    with pytest.raises(UserError, match=r"helper\.py|measurement\.run"):
+        replication.code_digest("measurement", "run")
+    assert "decay" in healthy({"decay": replication}, "laptop")[1]
+
+
+def test_an_imported_base_may_bear_the_name_of_its_heir(project: Project) -> None:
+    project.file("more.py").write_text(
+        "from replications.decay.descent import Parameters\n\n\nclass Parameters(Parameters):\n    extra: int = 1\n"
+    )
+    project.file("config.yaml").write_text("more: {}\n")
+    fields = find(project.root, "decay").parameter_fields("more")
+    assert {"extra", "learning_rate", "seed"} <= fields.keys()

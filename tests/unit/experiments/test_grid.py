@@ -130,7 +130,8 @@ def test_more_seeds_leave_the_jobs_of_the_first_ones_as_they_are() -> None:
         ),
         ("a: [\n", "not valid YAML"),
         ("a:\n  base: {}\n  base: {}\n", ":3: not valid YAML: key 'base' appears twice"),
-        ("all: {}\n", "not the name of an experiment"),
+        ("a: {}\nall: {}\n", ":2: all.[key]: 'all' cannot name an experiment"),
+        ("a: {}\nb: {}\nx;y: {}\n", ":3: x;y.[key]: 'x;y' cannot name an experiment"),
     ],
 )
 def test_a_mistake_in_config_yaml_is_one_sentence_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
