@@ -64,8 +64,9 @@ def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            return dict(load_file(path))
-        content = torch.load(path, map_location="cpu", weights_only=True)
+            content = load_file(path)
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # unpickling fails in many ways
         if "weights_only" in str(error).lower() or "weights only" in str(error).lower():
             reason = "it holds more than weights (save model.state_dict(), not the model)"
