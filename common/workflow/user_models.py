@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -60,6 +61,7 @@ def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
         raise UserError(f"{path} is not a checkpoint: its name must end in .safetensors, .pt or .pth.")
     if not path.is_file():
         raise UserError(f"There is no checkpoint {path}.")
+    content: Any
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
