@@ -24,6 +24,9 @@ from common.workflow.discovery import make_importable
 from common.workflow.returned import Unusable, exported, figures_of, metrics_of
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
+NO_TABLE = (ValueError, TypeError, OverflowError, NotImplementedError)
+"""What pandas and Arrow raise of values that do not make a column: texts and numbers in one, integers of 70 bits, …"""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -83,12 +86,17 @@ class _Experiment:
         self.replication, self.experiment, self.states, self.root = replication, experiment, states, folders.root
         self.problems: list[Problem] = []
         self.metrics_failed: str | None = None
-        self.records = collect(states, folders.store)
+        try:
+            self.records = collect(states, folders.store)
+        except NO_TABLE as error:
+            self.records = pd.DataFrame()
+            self.metrics_failed = f"its records make no table: {writable(error)}"
+            self._problem(self.metrics_failed)
         path = place / f"{experiment}.parquet"
         try:
             with atomic_path(path) as temporary:
                 self.records.to_parquet(temporary, index=False)
-        except (ValueError, TypeError, OverflowError, NotImplementedError) as error:
+        except NO_TABLE as error:
             path.unlink(missing_ok=True)
             self._problem(f"its records make no table: {_why_no_table(self.records) or writable(error)}")
         self.module = self._imported()

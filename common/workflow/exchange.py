@@ -24,7 +24,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Outcome, Results, RunRecord
 from common.experiments.replication import Replication
 from common.files import TEMPORARY, atomic_path, published, read_json, write_json
-from common.workflow.state import Folders, analysis_digest
+from common.workflow.state import Folders, analysis_digest, run_states
 
 PART_BYTES = 15 * 2**20
 """Largest part of an archive: what mail, forms and small transfers take."""
@@ -251,11 +251,14 @@ def track(replications: Mapping[str, Replication], scale: str, folders: Folders)
     """Have DVC record what the workflow made; returns the stages.
 
     Raises:
-        UserError: something is due, so that what lies there must not be recorded.
+        UserError: something is due or damaged, so that what lies there must not be recorded.
     """
     from common.workflow.tracking import stage_name, sync
 
     for name, replication in replications.items():
+        for state in run_states(replication, scale, folders.store):
+            if state.outcome.status == "damaged":
+                raise UserError(f"{state.run} is damaged: {state.outcome.reason}: run `make reports` first.")
         if not up_to_date(replication, scale, folders):
             raise UserError(f"{name} is not up to date at scale {scale}: run `make reports` first.")
     stages = [stage_name(name, scale) for name in replications]

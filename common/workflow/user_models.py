@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -60,12 +61,14 @@ def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
         raise UserError(f"{path} is not a checkpoint: its name must end in .safetensors, .pt or .pth.")
     if not path.is_file():
         raise UserError(f"There is no checkpoint {path}.")
+    content: Any
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            return dict(load_file(path))
-        content = torch.load(path, map_location="cpu", weights_only=True)
+            content = load_file(path)
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # unpickling fails in many ways
         if "weights_only" in str(error).lower() or "weights only" in str(error).lower():
             reason = "it holds more than weights (save model.state_dict(), not the model)"

@@ -52,6 +52,22 @@ def pair(): return type("Pair", (nn.Linear,), {"forward": lambda self, x: (x, x)
 def needs(size): return nn.Linear(size, 3)
 def text(): return "a model"
 def broken(): raise KeyError("weights")
+
+class Fails(nn.Linear):
+    def __init__(self, error, limit):
+        super().__init__(8, 3)
+        self.error, self.limit = error, limit
+
+    def forward(self, x):
+        if len(x) > self.limit:
+            raise self.error
+        return super().forward(x.flatten(1))
+
+def lacks_a_key(): return Fails(KeyError("logits"), 0)
+def ends_the_process(): return Fails(SystemExit(0), 0)
+def takes_two(): return Fails(IndexError("the third"), 2)
+def on_meta(): return nn.Linear(8, 3, device="meta")
+def of_complex_numbers(): return nn.Linear(8, 3, dtype=torch.complex64)
 number = 3
 """
 
@@ -179,6 +195,9 @@ def test_a_measure_that_is_not_defined_says_why_in_its_row(measure: Measure) -> 
     assert "–" in row
     assert "RuntimeError: no derivative" in row
     assert measure("nets:flat", "--data", "dots", "--plot", "s.svg").code == 2
+    done = measure("nets:takes_two", "--data", "dots", "--what", "loss,sharpness")
+    assert "Traceback" not in done.err
+    assert "IndexError: the third" in done.out + done.err
 
 
 def test_of_tied_parameters_a_file_may_hold_one(place: Path, measure: Measure) -> None:
@@ -219,6 +238,18 @@ MISTAKES = {
     "NaN": (["nets:small", "--checkpoint", "nan.safetensors"], "Parameter '1.bias' holds NaN or infinite values."),
     "pickled": (["nets:small", "--checkpoint", "whole.pt"], "it holds more than weights"),
     "no weights": (["nets:small", "--checkpoint", "list.pt"], "list.pt holds no weights"),
+    "meta": (["nets:small", "--checkpoint", "meta.pt"], "'1.bias' is on the meta device, which holds no numbers"),
+    "sparse": (["nets:small", "--checkpoint", "sparse.pt"], "'1.bias' is stored as sparse_coo: make it dense first"),
+    "quantised": (["nets:small", "--checkpoint", "quantised.pt"], "'1.bias' is quantised: dequantise it first"),
+    "complex": (["nets:small", "--checkpoint", "complex.safetensors"], "'1.bias' is complex: curvature is measured of"),
+    "a model on meta": (["nets:on_meta"], "nets:on_meta: the parameter 'weight' is on the meta device"),
+    "a complex model": (["nets:of_complex_numbers"], "the parameter 'weight' is complex"),
+    "a key that lacks": (
+        ["nets:lacks_a_key"],
+        "does not take the inputs of dots, of shape (2, 2, 2): KeyError: 'logits'",
+    ),
+    "an end": (["nets:ends_the_process"], "the inputs of dots, of shape (2, 2, 2): SystemExit: 0"),
+    "a spectrum": (["nets:takes_two", "--plot", "s.svg"], "nets:takes_two cannot be measured: IndexError: the third"),
     "rubbish": (["nets:small", "--checkpoint", "rubbish.pt"], "cannot be read as weights"),
     "rubbish too": (["nets:small", "--checkpoint", "rubbish.safetensors"], "cannot be read as weights"),
 }
@@ -230,6 +261,10 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(place: Path, measure: Measure
     torch.save(weights, "w.pt")
     torch.save(weights | {"1.bias": torch.zeros(6)}, "shape.pt")
     save_file(weights | {"1.bias": torch.full((5,), float("nan"))}, "nan.safetensors")
+    torch.save(weights | {"1.bias": torch.zeros(5, device="meta")}, "meta.pt")
+    torch.save(weights | {"1.bias": torch.zeros(5).to_sparse()}, "sparse.pt")
+    torch.save(weights | {"1.bias": torch.quantize_per_tensor(torch.zeros(5), 0.1, 0, torch.qint8)}, "quantised.pt")
+    save_file(weights | {"1.bias": torch.zeros(5, dtype=torch.complex64)}, "complex.safetensors")
     torch.save(model, "whole.pt")
     torch.save([torch.zeros(1)], "list.pt")
     for name in ("rubbish.pt", "rubbish.safetensors", "w.bin"):

@@ -60,14 +60,14 @@ def test_repro_makes_results_report_and_metric(tracked: Project) -> None:
     assert "up to date" in dvc(tracked, "status").stdout
 
 
-def test_clone_pull_adopt_leaves_nothing_to_do(tracked: Project, tmp_path: Path) -> None:
+def test_pull_after_a_clone_asks_for_what_is_recorded_alone(tracked: Project, tmp_path: Path) -> None:
     git(tracked, "clone", "--quiet", str(tracked.root), str(tmp_path / "clone"))
     clone = Project(tmp_path / "clone")
-    pulled = dvc(clone, "pull")
-    assert pulled.returncode == 0, pulled.stderr
-    done = clone.replicate("adopt")
+    shutil.copytree(clone.root / "replications/decay", clone.root / "replications/never_recorded")
+    done = clone.replicate("pull")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "30 were current" in done.stdout
+    assert "never_recorded-laptop" in (clone.root / "dvc.yaml").read_text()
     assert clone.records() == tracked.records()
     dry = clone.snakemake("--dry-run", "analysis/laptop/decay/verdicts.json")
     assert "Nothing to be done" in dry.stdout + dry.stderr
@@ -133,14 +133,14 @@ def test_another_scale_than_the_default_is_recorded_too(copy: Project) -> None:
     assert "decay-smoke:" in (copy.root / "dvc.lock").read_text()
 
 
-@pytest.mark.parametrize("place", ["box", "box.tar"])
+@pytest.mark.parametrize("place", ["box", "box.tar.gz"])
 def test_results_of_a_box_without_the_workflow_are_adopted_elsewhere(
     project: Project, tmp_path: Path, place: str
 ) -> None:
     box = tmp_path / place
     assert project.replicate("run", "decay", "--scale", "laptop", "--out", str(box)).returncode == 0
     if box.suffix:
-        shutil.rmtree(box.with_suffix(""))
+        shutil.rmtree(tmp_path / "box")
     done = project.replicate("adopt", str(box), "--scale", "laptop")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "30 runs taken over" in done.stdout
@@ -155,6 +155,34 @@ def test_results_of_other_code_are_refused_with_the_reason(project: Project, tmp
     done = project.replicate("adopt", str(box), "--scale", "smoke")
     assert done.returncode == 1
     assert "it was computed with other code" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "archive"),
+    [
+        ("box", "box", None),
+        ("box.v2", "box.v2", None),
+        (".tar", ".tar", None),
+        ("box.tar", "box", "box.tar"),
+        ("box.tar.gz", "box", "box.tar.gz"),
+        ("box.tgz", "box", "box.tgz"),
+    ],
+)
+def test_an_archive_is_told_from_a_folder_by_its_name(
+    tmp_path: Path, name: str, folder: str, archive: str | None
+) -> None:
+    from common.workflow.exchange import archive_place
+
+    assert archive_place(tmp_path / name) == (tmp_path / folder, None if archive is None else tmp_path / archive)
+
+
+@pytest.mark.parametrize("name", ["box.zip", "box.tar.xz"])
+def test_an_archive_that_is_not_made_is_one_sentence(tmp_path: Path, name: str) -> None:
+    from common.errors import UserError
+    from common.workflow.exchange import archive_place
+
+    with pytest.raises(UserError, match=r"of archives only .tar, .tar.gz, .tgz are made"):
+        archive_place(tmp_path / name)
 
 
 def test_an_archive_is_split_and_read_back_and_a_damaged_one_is_one_sentence(

@@ -200,14 +200,30 @@ def test_a_killed_process_is_a_failed_run_and_the_rest_is_reported(copy: Project
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
 
 
-def test_a_figure_that_cannot_be_drawn_says_why_and_costs_nothing_else(copy: Project) -> None:
+def test_what_fails_in_an_analysis_says_why_and_costs_nothing_else_and_damaged_records_are_made_again(
+    copy: Project,
+) -> None:
     copy.edit("descent.py", "axes.legend()", "raise ValueError('no legend')")
-    copy.replicate("reports", "--scale", "laptop", "--no-pages")
+    copy.edit("measurement.py", "return records.set_index", "1 / 0\n    return records.set_index")
+    done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
+    assert done.returncode == 1
+    assert "decay/descent: figures failed: replications/decay/descent.py:71: ValueError: no legend" in done.stdout
+    assert "decay/measurement: metrics failed: replications/decay/measurement.py:27: ZeroDivisionError" in done.stdout
     figures = json.loads((copy.root / "analysis/laptop/decay/figures.json").read_text())
     assert [figure["problem"] for figure in figures if figure["name"] == "fig1"] == [
-        "drawing failed: ValueError: no legend"
+        "drawing failed: replications/decay/descent.py:71: ValueError: no legend"
     ]
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
+    assert "decay/descent: figures failed" in copy.replicate("claims", "--scale", "laptop").stderr
+    records = copy.root / "results/laptop/decay/descent/learning_rate=0.1,seed=0/records.jsonl"
+    whole = records.read_bytes()
+    records.write_bytes(whole.replace(b"1", b"2", 1))
+    assert "its records.jsonl does not have the digest" in copy.replicate("status", "--scale", "laptop").stdout
+    copy.edit("descent.py", "raise ValueError('no legend')", "axes.legend()")
+    copy.edit("measurement.py", "1 / 0\n    return", "return")
+    mended = copy.replicate("reports", "--scale", "laptop")
+    assert mended.returncode == 0, mended.stdout
+    assert records.read_bytes() == whole
 
 
 def test_data_out_of_reach_is_reported_and_looked_for_again(copy: Project) -> None:
@@ -256,8 +272,8 @@ def test_a_claim_that_names_no_metric_is_one_sentence_and_loses_nothing(copy: Pr
     )
     done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
     assert done.returncode == 1
-    assert "replicate: " in done.stderr
-    assert "distance" in done.stderr
+    assert "decay/descent: " in done.stdout
+    assert "descent has no metric distance" in done.stdout
     assert copy.records() == before
 
 

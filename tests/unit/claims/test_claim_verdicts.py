@@ -139,6 +139,16 @@ def test_regime_not_reached_is_not_decidable(claim, runs) -> None:
     assert found.reason == "Regime not reached in 1 of 5 runs."
 
 
+@pytest.mark.parametrize("value", ["no", "False", 0.5])
+def test_a_regime_that_is_neither_true_nor_false_is_not_reached(claim, runs, value: object) -> None:
+    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    table["regime_reached"] = table["regime_reached"].astype(object)
+    table.loc[3, "regime_reached"] = value
+    found = verdict(claim(MEAN, {"above": 0}), table)
+    assert found.verdict == "not decidable at this scale"
+    assert found.reason == f"regime_reached holds {value!r}, which is neither true nor false."
+
+
 def test_diverged_runs_are_counted_and_never_dropped(claim, runs) -> None:
     table = runs({"seed": range(7)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4, np.nan, np.nan])
     table["regime_reached"] = table["regime_reached"].astype(object)

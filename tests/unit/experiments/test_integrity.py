@@ -11,7 +11,7 @@ from common.errors import UserError
 from common.experiments import integrity
 from common.experiments.context import Clock
 from common.experiments.outcomes import Results
-from common.workflow.exchange import adopt
+from common.workflow.exchange import adopt, track
 from common.workflow.running import accept
 from common.workflow.state import Folders, RunState, run_states
 from tests.conftest import Project, forget_replications
@@ -123,9 +123,11 @@ def test_an_older_run_without_a_digest_of_its_provenance_stays_current_unless_it
     assert states(in_process)[RUN].outcome.reason.startswith("its provenance.json contradicts outcome.json")
 
 
-def test_a_damaged_run_cannot_be_accepted(in_process: Project) -> None:
+def test_a_damaged_run_cannot_be_accepted_or_recorded(in_process: Project) -> None:
     execute(in_process)
     (in_process.root / FOLDER / "records.jsonl").write_text("")
+    with pytest.raises(UserError, match=r"learning_rate=0.1,seed=0 is damaged: its records.jsonl does not have"):
+        track({"decay": replication(in_process)}, "smoke", folders(in_process))
     in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
     forget_replications()
     with pytest.raises(UserError, match=r"records.jsonl does not have the digest .* only a new run can mend"):

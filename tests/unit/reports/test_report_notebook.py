@@ -99,6 +99,19 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     assert "image/svg+xml" in written["cells"][5]["outputs"][0]["data"]
 
 
+def test_a_story_is_told_where_temporary_folders_have_long_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / ("a-folder-for-temporary-files-" * 4)
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    script = tmp_path / "report.py"
+    script.write_text("# %%\nprint(6 * 7)\n")
+    notebook, problems = run_notebook(script, {}, ROOT)
+    assert problems == []
+    assert notebook.cells[0].outputs[0].text == "42\n"
+
+
 def test_a_failing_story_does_not_keep_the_page_from_being_made(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     (root / "replications" / "pacgen" / "report.py").write_text("# %%\nimport os\nos._exit(3)\n# %%\n1\n")
     with caplog.at_level(logging.ERROR):
