@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.experiments.calibration import here, step_seconds
+from common.experiments.calibration import here, ratio, reference, step_seconds
 from common.experiments.grid import Job
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
@@ -105,5 +105,12 @@ def duration_text(jobs: Sequence[JobPlan], cores: int) -> str:
     if unknown:
         return f"how long is not stated for {', '.join(unknown)}"
     seconds = step_seconds("snakemake") + makespan(tasks(jobs), cores)
-    rough = "" if here().seconds else ", by another machine's measure: this one could not be timed"
-    return f"about {duration(seconds)} on {cores} cores{rough}"
+    return f"about {duration(seconds)} on {cores} cores"
+
+
+def machine_text() -> str:
+    """How this machine compares with the one on which `minutes` were recorded."""
+    if not here().seconds:
+        return "This machine could not be timed; it is taken for the one on which `minutes` were recorded."
+    times = ratio(here().seconds, reference().seconds)
+    return f"A core of this machine takes {times:.2f} times as long as that on which `minutes` were recorded."
