@@ -9,6 +9,7 @@ from common.experiments.grid import Job
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
+from common.experiments.workspace import Workspace
 from common.workflow.cost import Timings
 from common.workflow.progress import duration
 from common.workflow.time_left import Task, TimeLeft, makespan
@@ -23,6 +24,7 @@ class JobPlan:
             that config.yaml states; None where it states none.
         cores: that the job takes.
         needs: jobs of the paper that end before it starts.
+        interrupted: whether an earlier build left a checkpoint of one of its runs.
         scale: for which it was planned.
     """
 
@@ -34,6 +36,7 @@ class JobPlan:
     minutes: float | None
     cores: int = 1
     needs: frozenset[str] = frozenset()
+    interrupted: bool = False
     scale: str = ""
 
     @property
@@ -62,6 +65,7 @@ def _job_plan(job: Job, identities: Identities, timings: Timings, job_of: Mappin
         sum(known) / 60 if len(known) == len(due) else None,
         max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments),
         frozenset(job_of[run.path] for mine in due for run in replication.needed(mine).values()) - {job.id},
+        any(Workspace(identities.results, [run]).checkpoint.is_file() for run in due),
         job.scale,
     )  # fmt: skip
 
@@ -79,7 +83,7 @@ def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
         priority[_kind(job)] = priority.get(_kind(job), 0.0) + minutes[job.id]
     found = [
         Task(job.id, start + 60 * minutes[job.id], _kind(job), job.cores, priority[_kind(job)], job.needs, start,
-             job.current / job.runs)
+             job.current / job.runs, job.interrupted)
         for job in due
     ]  # fmt: skip
     for scale, paper in dict.fromkeys((job.scale, job.paper) for job in due):
