@@ -53,8 +53,8 @@ class Calibration:
     steps: Mapping[str, float] = field(default_factory=dict)
 
 
-STEPS = ("snakemake", "start", "analyse", "page")
-"""Start of Snakemake, start of a job's process, and analysis and page of a paper."""
+STEPS = ("snakemake", "data", "start", "analyse", "page")
+"""Start of Snakemake, check of a data set that is there, start of a job's process, analysis and page of a paper."""
 
 
 WEIGHTS = {

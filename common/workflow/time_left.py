@@ -127,7 +127,8 @@ class TimeLeft:
 
         Args:
             gone: seconds since the build began.
-            ended: tasks that have ended with the seconds that each computed, None where that says nothing.
+            ended: tasks that have ended with the seconds that each computed, None where that says nothing. What
+                one needed that runs or has ended is over, too.
             running: tasks under way.
         """
         running = [job for job in running if job.id in self._tasks and job.id not in ended]
@@ -136,10 +137,11 @@ class TimeLeft:
         ratios = self._ratios(ended, running)
         flying = [self._rest(self._tasks[job.id], ratios, job.seconds) for job in running]
         busy = {job.id for job in running}
+        over = {name for task in self._tasks.values() if task.id in ended or task.id in busy for name in task.needs}
         waiting = [
             Task(task.id, task.start + (task.seconds - task.start) * ratios[task.kind], task.kind, task.cores,
                  task.priority, task.needs)
-            for task in self._tasks.values() if task.id not in ended and task.id not in busy
+            for task in self._tasks.values() if task.id not in ended and task.id not in busy and task.id not in over
         ]  # fmt: skip
         if len(ended) != self._last_end[0] or running:
             self._last_end = (len(ended), gone)

@@ -147,12 +147,19 @@ def test_a_job_whose_runs_are_partly_current_is_expected_to_take_what_the_others
 
 
 def test_before_the_first_job_and_after_the_last_one_the_clock_counts_down() -> None:
-    ahead = TimeLeft([Task("a", 10.0, "e"), Task("pages", 8.0, "pages", needs=frozenset({"a"}), start=8.0)], 2, 6.0)
+    ahead = TimeLeft([Task("a", 10.0, "e"), Task("pages", 8.0, "pages", needs=frozenset({"a"}))], 2, 6.0)
     assert ahead.seconds(0.0, {}, []) == 24.0
     assert ahead.seconds(5.0, {}, []) == 19.0
     assert ahead.seconds(16.0, {"a": 10.0}, []) == 8.0
     assert ahead.seconds(21.0, {"a": 10.0}, []) == 3.0
     assert ahead.seconds(99.0, {"a": 10.0}, []) == 0.0
+
+
+def test_a_data_set_is_there_when_a_job_that_needs_it_runs() -> None:
+    job = Task("job", 10.0, "e", needs=frozenset({"data"}))
+    ahead = TimeLeft([Task("data", 4.0, "data"), job], 1)
+    assert ahead.seconds(0.0, {}, []) == 14.0
+    assert ahead.seconds(5.0, {}, [Watched("job", 0.1, 1.0, "job")]) == pytest.approx(9.0)
 
 
 def test_only_a_job_that_computed_all_its_runs_says_how_long_its_like_take(tmp_path: Path) -> None:
