@@ -68,8 +68,8 @@ WEIGHTS = {
 """About what the experiments at laptop scale spend their time on.
 
 With products 2.5 times as slow, convolutions 3.4, element by element 1.5 times and small operations as before (MKL and
-oneDNN kept from AVX), the figure is 1.80; eight experiments took 1.83 times their processor time in all, five of them
-1.7 to 2.0, the others 0.9 (graphs), 1.1 (ten units) and 2.5 (full batches).
+oneDNN kept from AVX), the figure is 1.80; nine experiments took 1.75 times their processor time in all, five of them
+1.7 to 2.0, the others 0.9 (graphs), 1.0 (a quadratic), 1.1 (ten units) and 2.5 (full batches).
 """
 
 
