@@ -375,9 +375,11 @@ def step() -> None:
 @internal.command("data")
 def step_data(name: str, marker: Path) -> None:
     """Fetch a data set; the marker tells its digest or why there is none."""
+    from common.experiments.calibration import note_step
     from common.workflow.running import data_step
 
     data_step(name, marker)
+    note_step("data")
 
 
 @internal.command("job")

@@ -11,7 +11,7 @@ from rich.table import Table
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
 from common.files import read_json
-from common.workflow.plan import JobPlan, duration_text
+from common.workflow.plan import JobPlan, duration_text, machine_text
 from common.workflow.progress import duration, in_flight, remaining
 from common.workflow.state import Folders, run_states
 
@@ -66,6 +66,8 @@ def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
     due = sum(job.due for job in jobs)
     takes = f"; {duration_text(jobs, cores=2)}." if due else "."
     console.print(f"Scale {scale}: {len(jobs)} jobs, {sum(job.runs for job in jobs)} runs, {due} to compute{takes}")
+    if due:
+        console.print(machine_text())
 
 
 def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: float) -> None:
@@ -96,8 +98,8 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
     where = f", {_hours(wall_hours(found, gpus))} hours on {gpus} GPUs" if on_gpus else ""
     console.print(
         f"In all {_hours(total)} {kind} hours (between {_hours(lower)} and {_hours(upper)}){where}. "
-        "It rests on runs recorded of the same or of other settings, on probes, on `minutes` of config.yaml, or on the "
-        "jobs' time limits, which it takes at most."
+        "It rests on runs recorded of the same or of other settings, on probes, on `minutes` of config.yaml (what was "
+        "timed on another machine is carried over to this one), or on the jobs' time limits, which it takes at most."
         + (f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU." if on_gpus else "")
         + " A ? marks memory that was asked for, not measured."
     )

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.experiments.calibration import here, step_seconds
+from common.experiments.calibration import here, ratio, reference, step_seconds
 from common.experiments.grid import Job
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
+from common.experiments.workspace import Workspace
 from common.workflow.cost import Timings
 from common.workflow.progress import duration
 from common.workflow.time_left import Task, TimeLeft, makespan
@@ -23,6 +24,8 @@ class JobPlan:
             that config.yaml states; None where it states none.
         cores: that the job takes.
         needs: jobs of the paper that end before it starts.
+        interrupted: whether an earlier build left a checkpoint of one of its runs.
+        data: data sets of the due runs that the workflow has not looked for yet.
         scale: for which it was planned.
     """
 
@@ -34,6 +37,8 @@ class JobPlan:
     minutes: float | None
     cores: int = 1
     needs: frozenset[str] = frozenset()
+    interrupted: bool = False
+    data: frozenset[str] = frozenset()
     scale: str = ""
 
     @property
@@ -57,17 +62,21 @@ def _job_plan(job: Job, identities: Identities, timings: Timings, job_of: Mappin
     expected = [timings.announced(run, job) for run in due]
     known = [estimate.seconds for estimate in expected if estimate is not None]
     experiments = dict.fromkeys(run.experiment for run in job.runs)
+    looked_for = identities.results.root / ".jobs" / job.scale / job.paper / ".data"
+    data = {name for run in due for name in replication.datasets(run)}
     return JobPlan(
         job.paper, job.experiment, job.id, len(job.runs), len(job.runs) - len(due),
         sum(known) / 60 if len(known) == len(due) else None,
         max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments),
         frozenset(job_of[run.path] for mine in due for run in replication.needed(mine).values()) - {job.id},
+        any(Workspace(identities.results, [run]).checkpoint.is_file() for run in due),
+        frozenset(name for name in data if not (looked_for / f"{name}.json").is_file()),
         job.scale,
     )  # fmt: skip
 
 
 def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
-    """The due jobs, and analysis and page of each paper that has one, as the scheduler sees them.
+    """The due jobs, their data sets, and analysis and page of each paper that has one, as the scheduler sees them.
 
     A job of which no time is known counts as a minute.
     """
@@ -77,15 +86,18 @@ def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
     priority: dict[str, float] = {}
     for job in due:
         priority[_kind(job)] = priority.get(_kind(job), 0.0) + minutes[job.id]
-    found = [
-        Task(job.id, start + 60 * minutes[job.id], _kind(job), job.cores, priority[_kind(job)], job.needs, start,
-             job.current / job.runs)
+    data = {job.id: {f"{job.paper}: data {name}" for name in job.data} for job in due}
+    needs = {job.id: job.needs | data[job.id] for job in due}
+    found = [Task(name, step_seconds("data"), "data") for name in sorted(set().union(*data.values()))]
+    found += [
+        Task(job.id, start + 60 * minutes[job.id], _kind(job), job.cores, priority[_kind(job)], needs[job.id], start,
+             job.current / job.runs, job.interrupted)
         for job in due
     ]  # fmt: skip
     for scale, paper in dict.fromkeys((job.scale, job.paper) for job in due):
         seconds = sum(step_seconds(step, of=f"{scale}/{paper}") for step in ("analyse", "page"))
         mine = frozenset(job.id for job in due if job.paper == paper)
-        found.append(Task(f"{paper}: pages", seconds, "pages", needs=mine, start=seconds))
+        found.append(Task(f"{paper}: pages", seconds, "pages", needs=mine))
     return found
 
 
@@ -105,5 +117,12 @@ def duration_text(jobs: Sequence[JobPlan], cores: int) -> str:
     if unknown:
         return f"how long is not stated for {', '.join(unknown)}"
     seconds = step_seconds("snakemake") + makespan(tasks(jobs), cores)
-    rough = "" if here().seconds else ", by another machine's measure: this one could not be timed"
-    return f"about {duration(seconds)} on {cores} cores{rough}"
+    return f"about {duration(seconds)} on {cores} cores"
+
+
+def machine_text() -> str:
+    """How this machine compares with the one on which `minutes` were recorded."""
+    if not here().seconds:
+        return "This machine could not be timed; it is taken for the one on which `minutes` were recorded."
+    times = ratio(here().seconds, reference().seconds)
+    return f"A core of this machine takes {times:.2f} times as long as that on which `minutes` were recorded."

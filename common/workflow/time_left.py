@@ -18,7 +18,7 @@ TRUST_OF_KIND = 0.1
 LARGEST = math.log(3.0)
 """What one experiment says of others: at most that they take three times, at least a third of what was expected."""
 SETTLING = 1.0
-"""Seconds of a job before its rate is taken: what was computed earlier is passed over in these."""
+"""Seconds of a continued job before its rate is taken: it comes to where it was within these."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Task:
         needs: tasks that end before it starts; those that are not to be done are no hindrance.
         start: seconds of its process before it does anything.
         current: share of its runs that need not be computed; `seconds` are of the others.
+        interrupted: whether an earlier build left a checkpoint of it, so that it may begin in the midst.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Task:
     needs: frozenset[str] = frozenset()
     start: float = 0.0
     current: float = 0.0
+    interrupted: bool = False
 
 
 def makespan(tasks: Iterable[Task], cores: int, running: Sequence[Task] = ()) -> float:
@@ -80,7 +82,7 @@ def makespan(tasks: Iterable[Task], cores: int, running: Sequence[Task] = ()) ->
 
 @dataclass
 class _Sight:
-    """The first and the latest look at a running job: fraction done and seconds gone."""
+    """Where a running job began, and the latest look at it: fraction done and seconds gone."""
 
     begun: tuple[float, float]
     fraction: float
@@ -88,13 +90,13 @@ class _Sight:
 
     @property
     def share(self) -> float:
-        """Of what was left at the first look, the share that is done."""
+        """Of what was left where it began, the share that is done."""
         left = 1.0 - self.begun[0]
         return min(max((self.fraction - self.begun[0]) / left, 0.0), 1.0) if left > 0 else 1.0
 
     @property
     def observed(self) -> float:
-        """Seconds between the looks."""
+        """Seconds since it began."""
         return max(self.seconds - self.begun[1], 0.0)
 
 
@@ -125,7 +127,8 @@ class TimeLeft:
 
         Args:
             gone: seconds since the build began.
-            ended: tasks that have ended with the seconds that each computed, None where that says nothing.
+            ended: tasks that have ended with the seconds that each computed, None where that says nothing. What
+                one needed that runs or has ended is over, too.
             running: tasks under way.
         """
         running = [job for job in running if job.id in self._tasks and job.id not in ended]
@@ -134,10 +137,11 @@ class TimeLeft:
         ratios = self._ratios(ended, running)
         flying = [self._rest(self._tasks[job.id], ratios, job.seconds) for job in running]
         busy = {job.id for job in running}
+        over = {name for task in self._tasks.values() if task.id in ended or task.id in busy for name in task.needs}
         waiting = [
             Task(task.id, task.start + (task.seconds - task.start) * ratios[task.kind], task.kind, task.cores,
                  task.priority, task.needs)
-            for task in self._tasks.values() if task.id not in ended and task.id not in busy
+            for task in self._tasks.values() if task.id not in ended and task.id not in busy and task.id not in over
         ]  # fmt: skip
         if len(ended) != self._last_end[0] or running:
             self._last_end = (len(ended), gone)
@@ -148,9 +152,11 @@ class TimeLeft:
         return left
 
     def _look(self, job: Watched) -> None:
-        sight = self._sights.get(job.id)
-        if sight is None or sight.seconds < SETTLING or job.seconds < sight.seconds:
-            sight = self._sights[job.id] = _Sight((job.fraction, job.seconds), job.fraction, job.seconds)
+        task, sight = self._tasks[job.id], self._sights.get(job.id)
+        if sight is None or job.seconds < sight.seconds:  # its first attempt, or another one
+            sight = self._sights[job.id] = _Sight((task.current, 0.0), job.fraction, job.seconds)
+        if task.interrupted and sight.seconds < SETTLING:
+            sight.begun = (job.fraction, job.seconds)
         sight.fraction, sight.seconds = job.fraction, job.seconds
 
     def _ratios(self, ended: Mapping[str, float | None], running: Sequence[Watched]) -> dict[str, float]:

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from common.errors import DataUnavailable, UserError
+from common.experiments.calibration import WORK
 from common.experiments.context import Clock
 from common.experiments.execution import Executor
 from common.experiments.grid import Run
@@ -69,9 +70,11 @@ def test_a_run_folder_holds_records_artifacts_provenance_and_outcome(in_process:
         "versions",
         "device",
         "seconds",
+        "processor_seconds",
         "peak_memory_mb",
     ):
         assert fact in provenance
+    assert provenance["device"]["calibration"].keys() == WORK.keys()
     assert provenance["parameters"] == {"seed": 0, "learning_rate": 0.1, "steps": 20, "pause": 0.0}
     assert not (in_process.root / "results/.work/smoke/decay/descent/learning_rate=0.1,seed=0").exists()
 
@@ -188,6 +191,25 @@ def test_time_up_ends_unfinished_and_the_next_invocation_ends_with_the_same_bits
     assert in_process.records("smoke") == whole
     provenance = in_process.root / "results/smoke/decay/descent/learning_rate=0.1,seed=0/provenance.json"
     assert json.loads(provenance.read_text())["segments"] > 1
+
+
+def test_the_processor_time_of_all_segments_is_kept_and_shared_by_runs_computed_together(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = [100.0]
+    monkeypatch.setenv("REPLICATIONS_CHECKPOINT_SECONDS", "0")
+    monkeypatch.setattr(time, "process_time", lambda: spent[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: spent.__setitem__(0, spent[0] + 1))  # once a step
+    stop = "context._clock.stop_requested = state['step'] == 7\n        context.progress("
+    in_process.edit("descent.py", "context.progress(", stop)
+    outcomes = {"": Outcome("unfinished")}
+    while any(outcome.status in ("unfinished", "blocked") for outcome in outcomes.values()):
+        outcomes = execute(in_process)
+        spent[0] += 1000  # between the attempts
+    folder = in_process.root / "results/smoke/decay/descent/learning_rate=0.1,seed=0"
+    provenance = json.loads((folder / "provenance.json").read_text())
+    assert (provenance["segments"], provenance["computed_together"]) == (2, 2)
+    assert provenance["processor_seconds"] == 20 / 2
 
 
 def test_a_checkpoint_of_other_code_is_not_resumed(in_process: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,12 +123,19 @@ def test_a_job_that_tells_nothing_is_taken_to_get_on_as_expected() -> None:
 
 
 def test_what_an_interrupted_build_had_done_of_a_job_is_not_counted_as_speed() -> None:
-    tasks = [Task("resumed", 100.0, "e"), Task("next", 100.0, "e")]
+    tasks = [Task("resumed", 100.0, "e", interrupted=True), Task("next", 100.0, "e")]
     ahead = TimeLeft(tasks, 1)
     for second in range(20):
         left = ahead.seconds(second, {}, [Watched("resumed", 0.8 + 0.01 * second, float(second), "resumed")])
         assert left == pytest.approx(100.0 + 20.0 - second, abs=3.0)
     assert ahead.seconds(20.0, {"resumed": 20.0}, []) == pytest.approx(100.0, rel=0.05)
+
+
+def test_a_job_that_first_tells_of_half_its_work_is_not_taken_for_one_that_was_interrupted() -> None:
+    ahead = TimeLeft([Task("late", 10.0, "e"), Task("next", 100.0, "e")], 1)
+    assert ahead.seconds(5.0, {}, [Watched("late", 0.5, 5.0, "late")]) == pytest.approx(105.0, abs=0.1)
+    assert ahead.seconds(9.0, {}, [Watched("late", 0.9, 9.0, "late")]) == pytest.approx(101.0, abs=0.1)
+    assert ahead.seconds(10.0, {"late": 10.0}, []) == pytest.approx(100.0, abs=0.1)
 
 
 def test_a_job_whose_runs_are_partly_current_is_expected_to_take_what_the_others_do() -> None:
@@ -140,12 +147,19 @@ def test_a_job_whose_runs_are_partly_current_is_expected_to_take_what_the_others
 
 
 def test_before_the_first_job_and_after_the_last_one_the_clock_counts_down() -> None:
-    ahead = TimeLeft([Task("a", 10.0, "e"), Task("pages", 8.0, "pages", needs=frozenset({"a"}), start=8.0)], 2, 6.0)
+    ahead = TimeLeft([Task("a", 10.0, "e"), Task("pages", 8.0, "pages", needs=frozenset({"a"}))], 2, 6.0)
     assert ahead.seconds(0.0, {}, []) == 24.0
     assert ahead.seconds(5.0, {}, []) == 19.0
     assert ahead.seconds(16.0, {"a": 10.0}, []) == 8.0
     assert ahead.seconds(21.0, {"a": 10.0}, []) == 3.0
     assert ahead.seconds(99.0, {"a": 10.0}, []) == 0.0
+
+
+def test_a_data_set_is_there_when_a_job_that_needs_it_runs() -> None:
+    job = Task("job", 10.0, "e", needs=frozenset({"data"}))
+    ahead = TimeLeft([Task("data", 4.0, "data"), job], 1)
+    assert ahead.seconds(0.0, {}, []) == 14.0
+    assert ahead.seconds(5.0, {}, [Watched("job", 0.1, 1.0, "job")]) == pytest.approx(9.0)
 
 
 def test_only_a_job_that_computed_all_its_runs_says_how_long_its_like_take(tmp_path: Path) -> None:
