@@ -80,13 +80,14 @@ class _Block(nn.Module):
         return normal
 
     def _by_head(self, values: torch.Tensor) -> torch.Tensor:
-        return values.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return values.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()
 def _linear(weight: torch.Tensor) -> nn.Linear:
     """x ↦ x W for the matrix W [inputs, outputs]."""
-    layer = nn.Linear(*weight.shape, bias=False).to(weight)
+    inputs, outputs = weight.shape
+    layer = nn.Linear(inputs, outputs, bias=False).to(weight)
     layer.weight.copy_(weight.T)
     return layer
 
