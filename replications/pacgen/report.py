@@ -513,5 +513,6 @@ paper.summary("control-shuffled-labels-plant-a-gap", "control-equal-arms-agree",
 # The paper gives neither the swept values nor the length of training nor the momentum, and nothing of the toy's
 # mixture; ours are deviations D1 to D4 and D17 to D20. At laptop scale the networks on MNIST see 2,000 images, so the
 # gaps are larger than on all 60,000, and batches and learning rates span only what trains to a loss of 0.02 there
-# (D10). What that scale shows of CIFAR-10 and of Algorithm 1 are illustrations with few seeds and small networks. The
-# workstation and paper scales use all images of MNIST; WRN-58-3 is trained at paper scale alone.
+# (D10). CIFAR-10 and Algorithm 1 are run from workstation scale on; what is shown of them before that are illustrations
+# with one seed and small networks. The workstation and paper scales use all images of MNIST; WRN-58-3 is trained at
+# paper scale alone.
