@@ -19,7 +19,6 @@ from common.experiments.outcomes import Results
 from common.files import atomic_path, read_json, remove_temporary_files, sync_folder, write_json
 from common.locks import Taken, lock
 
-
 CHECKPOINT_ENTRIES = {"state", "offsets", "divergences", "elapsed", "segments"}
 """What a checkpoint holds (see `RunContext`)."""
 
