@@ -83,7 +83,7 @@ class Build:
         until = time.monotonic() + PATIENCE
         while not happens():
             assert time.monotonic() < until, f"{what}: {self.alive()}\n{self.output.read_text()}"
-            time.sleep(0.05)
+            time.sleep(0.25)  # each look asks every process of the machine
 
 
 def kind(command: list[str]) -> str:
@@ -114,7 +114,7 @@ def reader(project: Project) -> Iterator[list[BaseException]]:
     ended = threading.Event()
 
     def look() -> None:
-        while not ended.wait(0.02):
+        while not ended.wait(0.05):
             try:
                 in_flight(project.root / "results", "smoke")
             except BaseException as error:
