@@ -65,8 +65,8 @@ def _problem(replication: Replication, scale: str) -> str | None:
             replication.root, f"{replication.name}-check-{scale}", key, lambda: _sentence(replication, scale)
         )
         return found
-    except UserError as error:
-        return str(error)
+    except Exception as error:  # whatever it is, the other replications go on, and it is not kept
+        return f"{replication.folder}: {type(error).__name__}: {error}."
 
 
 def _sentence(replication: Replication, scale: str) -> str | None:
@@ -74,8 +74,6 @@ def _sentence(replication: Replication, scale: str) -> str | None:
         _check(replication, scale)
     except UserError as error:
         return str(error)
-    except Exception as error:  # whatever it is, the other replications go on
-        return f"{replication.folder}: {type(error).__name__}: {error}."
     return None
 
 
