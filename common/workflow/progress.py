@@ -1,6 +1,7 @@
 """Progress of jobs: a small file a job while it runs, and lines on a terminal or in a log."""
 
 import os
+import select
 import socket
 import sys
 import time
@@ -99,7 +100,19 @@ def lives(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _zombie(pid)
+
+
+def _zombie(pid: int) -> bool:
+    """Whether a process has ended and nobody has collected its exit code, as in a container without an init."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (OSError, AttributeError):  # gone meanwhile, an older kernel, another system
+        return False
+    try:
+        return bool(select.select([descriptor], [], [], 0)[0])
+    finally:
+        os.close(descriptor)
 
 
 def remaining(fraction: float, seconds: float) -> float | None:

@@ -122,9 +122,11 @@ def reader(project: Project) -> Iterator[list[BaseException]]:
 
     thread = threading.Thread(target=look)
     thread.start()
-    yield wrong
-    ended.set()
-    thread.join()
+    try:
+        yield wrong
+    finally:
+        ended.set()
+        thread.join()
 
 
 def beats(project: Project) -> list[tuple[float, int, str, int]]:

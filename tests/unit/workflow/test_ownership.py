@@ -18,6 +18,7 @@ from common.errors import UserError
 from common.locks import lock
 from common.workflow import ownership
 from common.workflow.ownership import BUILD, ENDED, WORKFLOW, checkout
+from common.workflow.progress import lives
 
 ROOT = Path(__file__).parents[3]
 STEP = """
@@ -180,3 +181,12 @@ def test_a_signal_that_was_ignored_stays_so() -> None:
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_process_that_ended_lives_no_more_though_nobody_collected_its_exit_code(
+    owner: "subprocess.Popen[bytes]",
+) -> None:
+    assert lives(owner.pid)
+    owner.kill()
+    os.waitid(os.P_PID, owner.pid, os.WEXITED | os.WNOWAIT)
+    assert not lives(owner.pid)
