@@ -90,4 +90,4 @@ lab: setup
 	$(WITH_ENV) jupyter lab
 
 clean:
-	rm -rf results analysis logs reports/index.html reports/site .snakemake
+	rm -rf .kept results analysis logs reports/index.html reports/site .snakemake

@@ -37,7 +37,7 @@ def test_an_emptied_or_foreign_file_is_ignored(left: bytes, tmp_path: Path) -> N
 
 
 def test_where_nothing_can_be_kept_the_value_is_computed(tmp_path: Path) -> None:
-    (tmp_path / "results").symlink_to(tmp_path / "nowhere")
+    (tmp_path / FOLDER).symlink_to(tmp_path / "nowhere")
     assert [kept(tmp_path, "name", "key", lambda: 1), kept(None, "name", "key", lambda: 2)] == [1, 2]
 
 
