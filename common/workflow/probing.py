@@ -152,7 +152,7 @@ def _probe(replication: Replication, scale: str, runs: Sequence[Run], scratch: P
     return asdict(
         Probe(
             experiment, setting(runs[0]), len(runs), *estimate, _peak_memory_mb(provenance.peak_memory_mb(), device),
-            _records_mb(results.root) / reached, device.type, replication.code_digest(experiment, "run"),
+            _records_mb(results.root / ".work") / reached, device.type, replication.code_digest(experiment, "run"),
         )
     )  # fmt: skip
 
@@ -191,7 +191,7 @@ def _peak_memory_mb(resident: float, device: Any) -> float:
     return max(resident, torch.cuda.max_memory_allocated() / 1e6)
 
 
-def _records_mb(results: Path) -> float:
-    """What will be kept: records and artifacts, not checkpoints."""
-    kept = [*published(results, "**/records.jsonl"), *published(results, "**/*.safetensors")]
+def _records_mb(work: Path) -> float:
+    """What will be kept of the work in progress: records and artifacts, not checkpoints."""
+    kept = [*published(work, "**/records.jsonl"), *published(work, "**/*.safetensors")]
     return sum(path.stat().st_size for path in kept) / 1e6

@@ -30,7 +30,7 @@ def test_what_goes_wrong_in_showing_progress_is_one_line_and_ends_nothing(
     monkeypatch.setattr(build, "in_flight", broken)
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        _show(process, Folders(tmp_path, tmp_path / "results"), "laptop", plans())
+        _show(process, Folders(tmp_path, tmp_path / "results"), "laptop", plans(), 2)
         assert process.poll() is None
     finally:
         process.kill()
@@ -55,7 +55,7 @@ def test_a_job_counts_as_done_whatever_the_clock_of_the_file_server_says(
 
     writes("completed")  # of an earlier build
     happenings = (lambda: None, lambda: writes("unfinished"), lambda: None, lambda: writes("completed"))
-    _watch(Workflow(*happenings), folders, "laptop", plans())  # type: ignore[arg-type]
+    _watch(Workflow(*happenings), folders, "laptop", plans(), 2)  # type: ignore[arg-type]
     counts = [line.split(" gone, ")[1].split(",")[0] for line in capsys.readouterr().out.splitlines()]
     assert counts == ["0 of 1 jobs done", "1 of 1 jobs done"]
 

@@ -59,7 +59,7 @@ def test_at_a_smaller_scale_its_claims_say_from_where_it_is_run_and_nothing_of_i
     assert not healthy({"decay": paper}, "laptop")[1]
     assert {job.experiment for job in plan(paper, "laptop", folders.store)} == {"descent"}
     assert {job.experiment for job in plan(paper, "workstation", folders.store)} == {"descent", "measurement"}
-    assert not analyse(paper, "laptop", folders).problems
+    assert not analyse(paper, "laptop", folders)
     written = folders.analysis("laptop", "decay")
     verdict = next(entry for entry in read_json(written / "verdicts.json") if entry["id"] == "kept")
     assert (verdict["verdict"], verdict["reason"]) == ("not run", f"measurement: {FROM_WORKSTATION}.")
