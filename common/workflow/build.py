@@ -187,9 +187,9 @@ def _watch(
 
     On a terminal a bar; in a log a line whenever a job began, ended or failed.
     """
-    weight = {job.id: job.minutes or 1.0 for job in jobs if job.due}
+    weight = {job.name: job.minutes or 1.0 for job in jobs if job.due}
     marker = {
-        job.id: folders.store.root / ".jobs" / scale / job.paper / job.experiment / f"{job.id}.json" for job in jobs
+        job.name: folders.store.root / ".jobs" / scale / job.paper / job.experiment / f"{job.id}.json" for job in jobs
     }
     total = sum(weight.values())
     ahead = time_left(jobs, cores)

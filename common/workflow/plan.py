@@ -11,7 +11,7 @@ from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
 from common.workflow.cost import Timings
-from common.workflow.progress import duration
+from common.workflow.progress import duration, job_name
 from common.workflow.time_left import Task, TimeLeft, makespan
 
 
@@ -20,10 +20,11 @@ class JobPlan:
     """A job with its number of runs and of current ones.
 
     Attributes:
+        id: of the job; jobs of two papers share it where their runs have the same names.
         minutes: for the due runs on this machine: as recorded or probed of the same settings, else by the `minutes`
             that config.yaml states; None where it states none.
         cores: that the job takes.
-        needs: jobs of the paper that end before it starts.
+        needs: names of the jobs of the paper that end before it starts.
         interrupted: whether an earlier build left a checkpoint of one of its runs.
         data: data sets of the due runs that the workflow has not looked for yet.
         scale: for which it was planned.
@@ -46,13 +47,18 @@ class JobPlan:
         """Runs to compute."""
         return self.runs - self.current
 
+    @property
+    def name(self) -> str:
+        """What tells it from every other job of the scale."""
+        return job_name(self.paper, self.experiment, self.id)
+
 
 def plan(replication: Replication, scale: str, results: Results) -> list[JobPlan]:
     """The jobs of a paper at a scale."""
     identities = Identities(replication, results)
     timings = Timings(replication, scale, results)
     jobs = replication.jobs(scale)
-    job_of = {run.path: job.id for job in jobs for run in job.runs}
+    job_of = {run.path: job_name(job.paper, job.experiment, job.id) for job in jobs for run in job.runs}
     return [_job_plan(job, identities, timings, job_of) for job in jobs]
 
 
@@ -68,7 +74,8 @@ def _job_plan(job: Job, identities: Identities, timings: Timings, job_of: Mappin
         job.paper, job.experiment, job.id, len(job.runs), len(job.runs) - len(due),
         sum(known) / 60 if len(known) == len(due) else None,
         max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments),
-        frozenset(job_of[run.path] for mine in due for run in replication.needed(mine).values()) - {job.id},
+        frozenset(job_of[run.path] for mine in due for run in replication.needed(mine).values())
+        - {job_name(job.paper, job.experiment, job.id)},
         any(Workspace(identities.results, [run]).checkpoint.is_file() for run in due),
         frozenset(name for name in data if not (looked_for / f"{name}.json").is_file()),
         job.scale,
@@ -82,21 +89,21 @@ def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
     """
     due = [job for job in jobs if job.due]
     start = step_seconds("start") if due else 0.0
-    minutes = {job.id: 1.0 if job.minutes is None else job.minutes for job in due}
+    minutes = {job.name: 1.0 if job.minutes is None else job.minutes for job in due}
     priority: dict[str, float] = {}
     for job in due:
-        priority[_kind(job)] = priority.get(_kind(job), 0.0) + minutes[job.id]
-    data = {job.id: {f"{job.paper}: data {name}" for name in job.data} for job in due}
-    needs = {job.id: job.needs | data[job.id] for job in due}
+        priority[_kind(job)] = priority.get(_kind(job), 0.0) + minutes[job.name]
+    data = {job.name: {f"{job.paper}: data {name}" for name in job.data} for job in due}
+    needs = {job.name: job.needs | data[job.name] for job in due}
     found = [Task(name, step_seconds("data"), "data") for name in sorted(set().union(*data.values()))]
     found += [
-        Task(job.id, start + 60 * minutes[job.id], _kind(job), job.cores, priority[_kind(job)], needs[job.id], start,
-             job.current / job.runs, job.interrupted)
+        Task(job.name, start + 60 * minutes[job.name], _kind(job), job.cores, priority[_kind(job)], needs[job.name],
+             start, job.current / job.runs, job.interrupted)
         for job in due
     ]  # fmt: skip
     for scale, paper in dict.fromkeys((job.scale, job.paper) for job in due):
         seconds = sum(step_seconds(step, of=f"{scale}/{paper}") for step in ("analyse", "page"))
-        mine = frozenset(job.id for job in due if job.paper == paper)
+        mine = frozenset(job.name for job in due if job.paper == paper)
         found.append(Task(f"{paper}: pages", seconds, "pages", needs=mine))
     return found
 

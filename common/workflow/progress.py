@@ -65,12 +65,17 @@ class JobProgress:
 
 @dataclass(frozen=True)
 class Watched:
-    """A job in flight, as its progress file tells."""
+    """A job in flight, as its progress file tells; `id` is its `job_name`."""
 
     id: str
     fraction: float
     seconds: float
     run: str
+
+
+def job_name(paper: str, experiment: str, id: str) -> str:
+    """What tells a job from every other one of its scale: the runs of two papers may have the same names."""
+    return f"{paper}/{experiment}-{id}"
 
 
 def in_flight(results: Path, scale: str) -> list[Watched]:
@@ -81,7 +86,7 @@ def in_flight(results: Path, scale: str) -> list[Watched]:
             content, status = peek_json(path), status_of(path)
             if content is not None and status is not None and _runs(content, status.st_mtime):
                 told = float(content["fraction"]), float(content["seconds"]), str(content["run"])
-                found.append(Watched(path.stem.rpartition("-")[2], *told))
+                found.append(Watched(job_name(path.parent.name, *path.stem.rsplit("-", 1)), *told))
     return found
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from common.experiments.outcomes import Outcome
 from common.files import write_json
 from common.workflow import build
 from common.workflow.build import _errors, _show, _waits, _watch
-from common.workflow.plan import JobPlan
+from common.workflow.plan import JobPlan, tasks
+from common.workflow.progress import JobProgress
 from common.workflow.state import Folders
+from common.workflow.time_left import makespan
 from tests.unit.workflow.test_progress import Workflow, job
 
 
@@ -116,3 +119,22 @@ def test_without_a_terminal_only_the_option_waits(capsys: pytest.CaptureFixture[
     assert _waits("somebody is at work", wait=False) is False
     assert _waits("somebody is at work", wait=True) is True
     assert capsys.readouterr().out == "Waiting: somebody is at work\n"
+
+
+def test_jobs_of_two_papers_whose_runs_have_the_same_names_are_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    folders = Folders(tmp_path, tmp_path / "results")
+    jobs = [replace(job(), paper=paper) for paper in ("decay", "growth")]
+    plans = [JobPlan(one.paper, one.experiment, one.id, 1, 0, 1.0) for one in jobs]
+    assert plans[0].id == plans[1].id
+    assert makespan(tasks(plans), 1) > 120.0
+
+    def ends() -> None:
+        folders.store.write_marker(jobs[0], {"run": Outcome("completed", "")}, 1.0)
+        JobProgress(folders.results, jobs[1])(jobs[1].runs[0], 0.5)
+
+    _watch(Workflow(lambda: None, ends), folders, "laptop", plans, 2)  # type: ignore[arg-type]
+    counts = [line.split(" gone, ")[1].split(": ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert counts[-1] == "1 of 2 jobs done, 1 running, 0 failed"

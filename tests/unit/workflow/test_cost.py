@@ -159,7 +159,7 @@ def test_the_announcement_counts_processes_needs_and_pages(project: Project) -> 
     paper, results = replication(project)
     jobs = plan.plan(paper, "laptop", results)
     descent, measurement = jobs
-    assert measurement.needs == {descent.id}
+    assert measurement.needs == {descent.name}
     assert plan.duration_text(jobs, 2) == "about 44 s on 2 cores"  # 6 + (3 + 6) + (3 + 6) + (10 + 10)
     for job in paper.jobs("laptop")[:1]:
         for run in job.runs:
