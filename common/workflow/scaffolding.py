@@ -8,7 +8,7 @@ from string import Template
 
 from common import claims
 from common.errors import UserError
-from common.experiments.config import is_name
+from common.experiments.config import RESERVED, is_name
 from common.experiments.replication import Replication
 from common.files import write_atomically
 from common.workflow.discovery import make_importable
@@ -27,7 +27,8 @@ def new(root: Path, name: str) -> list[Path]:
     """
     if not _NAME.fullmatch(name) or not is_name(name):
         raise UserError(
-            f"{name!r} cannot name a replication: take lower-case words joined by underscores, and no Python keyword."
+            f"{name!r} cannot name a replication: take lower-case words joined by underscores, no Python keyword, and "
+            f"none of {', '.join(RESERVED)}."
         )
     folder = root / "replications" / name
     if folder.exists():

@@ -1,6 +1,7 @@
 """A replication whose files are not in order is named in a sentence, and the others are built."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
+from common.experiments.config import RESERVED
 from common.experiments.grid import MOST_RUNS
 from common.experiments.replication import Replication
 from common.workflow import discovery
@@ -15,7 +17,7 @@ from common.workflow.discovery import discover, healthy
 from common.workflow.graph import default_scale
 from common.workflow.scaffolding import new
 from common.workflow.tracking import pipeline_text
-from tests.conftest import EXAMPLE, Project, make_project
+from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
 PARAMETERS = "class Parameters(ExperimentParameters):"
 
@@ -85,7 +87,7 @@ def test_the_verdict_on_the_files_is_looked_for_again_when_one_of_them_changes(t
     assert not healthy(discover(two.root), "laptop")[1]
 
 
-@pytest.mark.parametrize("name", ["tiny;touch x;", "Tiny", "a b", "a.b", "$(x)", "all", "class", "-n"])
+@pytest.mark.parametrize("name", ["tiny;touch x;", "Tiny", "a b", "a.b", "$(x)", *RESERVED, "class", "-n"])
 def test_the_name_of_a_folder_reaches_no_command_unless_it_is_a_plain_word(name: str, two: Project) -> None:
     (two.root / "replications" / "decay").rename(two.root / "replications" / name)
     good, broken = healthy(discover(two.root), "laptop")
@@ -114,7 +116,12 @@ def test_a_lock_of_dvc_with_conflict_marks_is_a_sentence(project: Project) -> No
         pipeline_text(project.root)
 
 
-@pytest.mark.parametrize("name", ["class", "import", "Two", "2", "a-b"])
+def test_every_rule_that_the_workflow_has_of_its_own_is_reserved() -> None:
+    rules = re.findall(r"^rule (\w+):", (ROOT / "Snakefile").read_text(), re.MULTILINE)
+    assert sorted(rules) == sorted(RESERVED)
+
+
+@pytest.mark.parametrize("name", ["class", "import", "Two", "2", "a-b", "page"])
 def test_no_new_replication_has_a_name_that_python_cannot_import(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot name a replication"):
         new(tmp_path, name)
