@@ -85,7 +85,9 @@ def _take_by_files(path: Path, shared: bool) -> Callable[[], None] | None:
     mine = taken(f"{shares}{socket.gethostname()}-{os.getpid()}-{next(_number)}" if shared else alone)
     if mine is None:
         return None
-    for name in [alone] if shared else glob.glob(f"{glob.escape(shares)}*", root_dir=path.parent, include_hidden=True):
+    # Looked at only where there is one: two who share must not stand in each other's way by trying who is alone.
+    others = glob.escape(alone) if shared else f"{glob.escape(shares)}*"
+    for name in glob.glob(others, root_dir=path.parent, include_hidden=True):
         other = taken(name)
         if other is None:
             mine.release()

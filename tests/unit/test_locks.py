@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,17 @@ def test_a_lock_goes_with_its_holder_however_it_ends(tmp_path: Path, hold: Hold)
         other.communicate()
         with lock(tmp_path / "it.lock"):
             pass
+
+
+def test_those_who_share_never_stand_in_each_others_way(tmp_path: Path, kind: str) -> None:
+    def share(number: int) -> int:
+        for _ in range(50):
+            with lock(tmp_path / "it.lock", shared=True):
+                pass
+        return number
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(share, range(4))) == [0, 1, 2, 3]
 
 
 def test_waiting_ends_when_the_lock_is_free_or_the_time_is_over(tmp_path: Path, hold: Hold) -> None:
