@@ -29,12 +29,14 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
+# The only hook of this kind: of several, Snakemake calls the last alone.
 onstart:
     if workflow.is_main_process and not workflow.touch:
         try:
             ownership.begin_workflow(os.environ, RESULTS, workflow.local_exec)
         except UserError as error:
             raise WorkflowError(str(error)) from None
+        note_step("snakemake")
 
 
 GRAPH = Graph(Path(workflow.basedir), config.get("scale"))
@@ -88,10 +90,6 @@ localrules:
     data,
     gather,
     index,
-
-
-onstart:
-    note_step("snakemake")
 
 
 rule all:
