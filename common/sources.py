@@ -79,7 +79,11 @@ def read_source(path: Path) -> str:
 
 def read_yaml(path: Path) -> tuple[Any, yaml.Node | None]:
     """The content of a YAML file, of JSON's types alone, and its node tree (which knows the lines)."""
-    text = read_source(path)
+    return _parsed(path, read_source(path))
+
+
+def _parsed(path: Path, text: str) -> tuple[Any, yaml.Node | None]:
+    """`read_yaml` of a file that was read already."""
     loader = None
     try:
         _refuse_depth(text)
@@ -163,7 +167,7 @@ def read_content(path: Path) -> Any:
     root = checkout_of(path.parent)
     name = "-".join(path.relative_to(root).parts) if root else path.name
     key = f"{hashlib.sha256(text.encode()).hexdigest()} {_reader()}"
-    return kept(root, name, key, lambda: read_yaml(path)[0])
+    return kept(root, name, key, lambda: _parsed(path, text)[0])  # of the very text
 
 
 @cache

@@ -54,26 +54,22 @@ def healthy(replications: Mapping[str, Replication], scale: str) -> tuple[dict[s
 
 
 def _problem(replication: Replication, scale: str) -> str | None:
-    """What is wrong with a replication's files; looked at again only when one of them, or our code, has changed."""
+    """What is wrong with a replication's files.
+
+    That they are in order is looked at again only when one of them, or our code, has changed. What is wrong is not
+    kept: a file that could not be read once may be whole.
+    """
     try:
         if not is_name(replication.name):
             return f"{replication.folder}: {replication.name!r} cannot name a replication: {NAMES_ARE}."
         files = [replication.folder / name for name in ("paper.yaml", "config.yaml", "claims.yaml")]
         files += [root / "data" / "registry.yaml" for root in replication.sources.roots]
         key = f"{replication.sources.fingerprint} {content_digest(files)}"
-        found: str | None = kept(
-            replication.root, f"{replication.name}-check-{scale}", key, lambda: _sentence(replication, scale)
-        )
-        return found
-    except Exception as error:  # whatever it is, the other replications go on, and it is not kept
-        return f"{replication.folder}: {type(error).__name__}: {error}."
-
-
-def _sentence(replication: Replication, scale: str) -> str | None:
-    try:
-        _check(replication, scale)
+        kept(replication.root, f"{replication.name}-check-{scale}", key, lambda: _check(replication, scale))
     except UserError as error:
         return str(error)
+    except Exception as error:  # whatever it is, the other replications go on
+        return f"{replication.folder}: {type(error).__name__}: {error}."
     return None
 
 

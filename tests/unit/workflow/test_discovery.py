@@ -59,7 +59,7 @@ def test_one_broken_file_is_a_sentence_and_leaves_the_other_replication_whole(
     assert list(broken) == ["decay"]
     assert broken["decay"].startswith(f"{two.root}/replications/decay/{sentence}"), broken
     assert "\n" not in broken["decay"]
-    assert healthy(discover(two.root), "laptop")[1] == broken, "what was kept says the same"
+    assert healthy(discover(two.root), "laptop")[1] == broken, "a second look says the same"
 
 
 def test_an_error_that_nobody_foresaw_breaks_its_own_replication_alone(
@@ -84,6 +84,16 @@ def test_the_verdict_on_the_files_is_looked_for_again_when_one_of_them_changes(t
     two.file("claims.yaml").write_text("- id: a\n")
     assert "claims.yaml" in healthy(discover(two.root), "laptop")[1]["decay"]
     two.file("claims.yaml").write_text(claims)
+    assert not healthy(discover(two.root), "laptop")[1]
+
+
+def test_a_file_that_could_not_be_read_once_is_read_again(two: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(path: Path) -> str:
+        raise UserError(f"{path}: cannot be read: Stale file handle.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(discovery, "read_source", unreadable)
+        assert "Stale file handle" in healthy(discover(two.root), "laptop")[1]["decay"]
     assert not healthy(discover(two.root), "laptop")[1]
 
 
