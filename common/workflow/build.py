@@ -64,6 +64,7 @@ def build(
         print(f"replicate: {sentence}", file=sys.stderr)
     cores = cores or os.cpu_count() or 1
     index = root / "reports" / "index.html"
+    ownership.end_with(ownership.owners(os.environ, ownership.MAKE))  # from here on: it may wait for long
     with ownership.checkout(folders.results, lambda sentence: _waits(sentence, wait)):
         sync(root)
         jobs = [job for replication in replications.values() for job in plan(replication, scale, folders.store)]
@@ -117,7 +118,6 @@ def _execute(
             process.terminate()
 
     with ownership.passing_on(end) as came:
-        ownership.end_with(ownership.owners(os.environ, ownership.MAKE))
         try:
             _show(process, folders, scale, jobs, cores)
         finally:

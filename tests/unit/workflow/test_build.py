@@ -1,5 +1,6 @@
 """What `replicate reports` does beside Snakemake: the display decides nothing, logs may hold anything."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -10,12 +11,13 @@ import pytest
 
 from common.experiments.outcomes import Outcome
 from common.files import write_json
-from common.workflow import build
+from common.workflow import build, ownership
 from common.workflow.build import _errors, _show, _waits, _watch
 from common.workflow.plan import JobPlan, tasks
 from common.workflow.progress import JobProgress
 from common.workflow.state import Folders
 from common.workflow.time_left import makespan
+from tests.conftest import Project
 from tests.unit.workflow.test_progress import Workflow, job
 
 
@@ -138,3 +140,20 @@ def test_jobs_of_two_papers_whose_runs_have_the_same_names_are_two(
     _watch(Workflow(lambda: None, ends), folders, "laptop", plans, 2)  # type: ignore[arg-type]
     counts = [line.split(" gone, ")[1].split(": ")[0] for line in capsys.readouterr().out.splitlines()]
     assert counts[-1] == "1 of 2 jobs done, 1 running, 0 failed"
+
+
+def test_a_build_that_waits_for_another_ends_with_its_make(project: Project) -> None:
+    make = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    command = [sys.executable, "-m", "common.cli", "reports", "--scale", "smoke", "--wait"]
+    environment = project.environment(**{ownership.MAKE: str(make.pid)})
+    with ownership.checkout(project.root / "results", lambda sentence: False):
+        build = subprocess.Popen(command, cwd=project.root, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            assert build.stdout is not None
+            assert build.stdout.readline().startswith("Waiting: ")
+            make.kill()
+            assert build.wait(30) == -signal.SIGTERM
+        finally:
+            for process in (make, build):
+                process.kill()
+                process.communicate()
