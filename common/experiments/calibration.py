@@ -21,7 +21,6 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from common.datasets.store import cache_folder
 from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.files import read_json, write_json
@@ -165,6 +164,8 @@ def _step_name(step: str, of: str) -> str:
 
 
 def _place() -> Path:
+    from common.datasets.store import cache_folder  # with it come decoders, which few commands need
+
     return cache_folder() / "calibration" / f"{short_digest(machine())}.json"
 
 

@@ -28,6 +28,7 @@ LISTINGS = {"glob", "rglob", "iglob", "iterdir", "listdir", "scandir", "walk"}
 ALONE = {
     "common/files.py": "the place that does it for all",
     "common/locks.py": "names of locks, which are made whole",
+    "common/experiments/syntax.py": "sources",
     "common/experiments/execution.py": "artifacts of a run folder that this process holds alone",
     "common/datasets/archives.py": "a scratch folder of this process",
     "common/datasets/clients.py": "a scratch folder of this process",
