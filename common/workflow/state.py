@@ -90,13 +90,14 @@ def _changes(run: Run, identities: Identities, stored: object) -> str:
 
 
 def job_state(job: Job, identities: Identities, results: Results) -> str:
-    """A text that changes when the job is due: its runs' inputs, and what an earlier attempt left open."""
+    """A text that changes when the job is due: its runs' inputs, what was left open, what is damaged."""
     marker = results.marker(job)
     open_again = {
         name: [outcome.status, outcome.reason] for name, outcome in marker.items() if outcome.status in FORGOTTEN
     }
     parts = {f"{run.experiment}/{run.name}": identities.digest(run) for run in job.runs}
-    written = status_of(results.root / job.marker) if open_again else None
+    again = open_again or any(results.damage(run) is not None for run in job.runs)
+    written = status_of(results.root / job.marker) if again else None
     return short_digest(parts) + (f" again {written.st_mtime_ns}" if written else "")
 
 

@@ -10,10 +10,11 @@ import pytest
 from common.errors import UserError
 from common.experiments import integrity
 from common.experiments.context import Clock
+from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.workflow.exchange import adopt, track
 from common.workflow.running import accept
-from common.workflow.state import Folders, RunState, run_states
+from common.workflow.state import Folders, RunState, job_state, run_states
 from tests.conftest import Project, forget_replications
 from tests.unit.experiments.test_execution import execute, modified, replication, rows, statuses
 
@@ -65,6 +66,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+def due(project: Project) -> bool:
+    """Whether Snakemake sees by itself that the job is to be done again."""
+    paper, results = replication(project), Results(project.root / "results")
+    return " again " in job_state(paper.jobs("smoke")[0], Identities(paper, results), results)
+
+
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_run_is_named_and_computed_again_alone(in_process: Project, name: str) -> None:
     damage, sentence = DAMAGES[name]
@@ -74,7 +81,9 @@ def test_a_damaged_run_is_named_and_computed_again_alone(in_process: Project, na
     state = states(in_process)[RUN]
     assert (state.current, state.outcome.status) == (False, "damaged")
     assert sentence in state.outcome.reason
+    assert due(in_process), "a workflow that nobody tells what is due"
     execute(in_process)
+    assert not due(in_process)
     assert in_process.records("smoke") == whole
     assert states(in_process)[RUN].current
     after = modified(in_process)

@@ -110,8 +110,10 @@ def test_a_system_that_tells_of_no_process_is_asked_again_and_again(
             raise OSError(38, "not implemented")
 
         monkeypatch.setattr(os, "pidfd_open", unknown)
-    threading.Timer(0.1, lambda: (owner.kill(), owner.wait())).start()
+    ends = threading.Timer(0.1, lambda: (owner.kill(), owner.wait()))
+    ends.start()
     ownership.wait_for_one([owner.pid])
+    ends.join()
     ownership.wait_for_one([os.getpid()], lambda: True)
     assert owner.poll() is not None
 
