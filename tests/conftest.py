@@ -134,6 +134,8 @@ class importable:
     def __enter__(self) -> Callable[[], None]:
         self._monkeypatch.chdir(self._project.root)
         self._monkeypatch.syspath_prepend(str(self._project.root))
+        # Bytecode is taken for current by its source's second and size: tests edit faster than that.
+        self._monkeypatch.setattr(sys, "dont_write_bytecode", True)
         forget_replications()
         return forget_replications
 

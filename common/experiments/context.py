@@ -77,6 +77,7 @@ class RunContext:
         self._kinds: dict[str, str] = {}
         self._started = self._last_call = self._last_write = time.monotonic()
         self._processor_started = time.process_time()
+        self._ended: tuple[float, float] | None = None
         self._longest_gap = self._write_seconds = 0.0
         self._interval = float(os.environ.get("REPLICATIONS_CHECKPOINT_SECONDS", CHECKPOINT_SECONDS))
 
@@ -158,7 +159,7 @@ class RunContext:
 
         A checkpoint that cannot be read, or that knows of more records than there are, is set aside.
         """
-        self.close()
+        self._close_files()
         saved = self._workspace.load_checkpoint()
         if saved is None:
             return None
@@ -207,16 +208,22 @@ class RunContext:
 
     @property
     def elapsed(self) -> float:
-        """Seconds spent on this call so far, earlier segments included."""
-        return self.elapsed_before + time.monotonic() - self._started
+        """Seconds spent on this call until now or its end, earlier segments included."""
+        now = time.monotonic() if self._ended is None else self._ended[0]
+        return self.elapsed_before + now - self._started
 
     @property
     def processor_seconds(self) -> float:
-        """Processor time of this call so far, of all threads: what a busy machine does not lengthen."""
-        return self.processor_before + time.process_time() - self._processor_started
+        """Processor time of this call until now or its end, of all threads: what a busy machine does not lengthen."""
+        now = time.process_time() if self._ended is None else self._ended[1]
+        return self.processor_before + now - self._processor_started
 
     def close(self) -> None:
-        """Flush and close the record files."""
+        """The call has ended: its time stands, and its record files are flushed and closed."""
+        self._ended = time.monotonic(), time.process_time()
+        self._close_files()
+
+    def _close_files(self) -> None:
         for stream in self._files.values():
             stream.flush()
             os.fsync(stream.fileno())

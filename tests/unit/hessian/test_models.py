@@ -15,6 +15,7 @@ from common.models.bert import BertSize, bert
 from common.models.fully_connected import FullyConnected
 from common.models.graph_networks import GraphNetwork, initial_weights, normalised_adjacency, weight_shapes
 from common.models.imagenet_resnet import BasicBlock, Stem
+from common.models.layered_transformer import LayeredTransformer
 from common.models.mnist_convnet import MnistConvNet
 from common.models.mnist_perceptron import MnistPerceptron
 from common.models.mobilenet import InvertedResidual, MeanOverPositions
@@ -28,7 +29,7 @@ from common.models.wide_resnet import WideResNet
 COUNT, MOST = 3, 260
 FEWER = {"ShallowCifar": 70, "SmallVGG": 40, "MnistPerceptron": 130}
 """Parameters that are looked at in networks whose passes take long."""
-SMOOTH = {"MPNN", "ModularTransformer", "Bert"}
+SMOOTH = {"MPNN", "ModularTransformer", "LayeredTransformer", "Bert"}
 """Families that are not piecewise linear in each parameter."""
 
 
@@ -73,6 +74,10 @@ NETWORKS = {
     "WideResNet": lambda: (WideResNet(10, 1, classes=3, base=2), pictures(3, 8)),
     "ModularTransformer": lambda: (
         ModularTransformer(5, layers=1, width=4, heads=2), torch.randint(0, 5, (COUNT, 2)),
+    ),
+    "LayeredTransformer": lambda: (
+        LayeredTransformer(ModularTransformer(5, layers=1, width=4, heads=2).initialise([torch.Generator()]), 0),
+        torch.randint(0, 5, (COUNT, 2)),
     ),
     "Bert": lambda: (encoder(), texts()),
     "MobileNetV2": lambda: (
