@@ -7,6 +7,7 @@ is not there yet.
 
 import errno
 import glob
+import hashlib
 import json
 import math
 import os
@@ -155,12 +156,26 @@ def peek_json(path: Path) -> Any:
         raise
 
 
+def sha256_of(path: Path) -> str:
+    """Hexadecimal sha256 of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@cache
+def checkout_of(folder: Path) -> Path | None:
+    """The nearest folder, from `folder` upwards, that holds `replications/` and `common/`; None outside of any."""
+    for root in (folder, *folder.parents):
+        if (root / "replications").is_dir() and (root / "common").is_dir():
+            return root
+    return None
+
+
 def project_root() -> Path:
-    """The nearest folder, from the working directory upwards, that holds `replications/` and `common/`."""
+    """The checkout that the working directory lies in."""
     here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "replications").is_dir() and (folder / "common").is_dir():
-            return folder
-    raise UserError(
-        f"{here} is not inside a checkout: no parent folder holds replications/ and common/; change into one."
-    )
+    if (root := checkout_of(here)) is None:
+        raise UserError(
+            f"{here} is not inside a checkout: no parent folder holds replications/ and common/; change into one."
+        )
+    return root

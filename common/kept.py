@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +38,6 @@ def kept(root: Path | None, name: str, key: str, compute: Callable[[], Any]) -> 
 
 def _digest(key: str, text: str) -> str:
     return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
-
-
-@cache
-def checkout_of(folder: Path) -> Path | None:
-    """The checkout that a folder lies in, None outside of any."""
-    for root in (folder, *folder.parents):
-        if (root / "replications").is_dir() and (root / "common").is_dir():
-            return root
-    return None
 
 
 def content_digest(paths: Iterable[Path]) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import yaml
 
 from common.errors import UserError
-from common.kept import checkout_of, content_digest, kept
+from common.files import checkout_of
+from common.kept import content_digest, kept
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError

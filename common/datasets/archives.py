@@ -1,7 +1,6 @@
 """Unpacking archives from strangers: nothing is written outside the folder, links are never made."""
 
 import gzip
-import hashlib
 import lzma
 import shutil
 import tarfile
@@ -81,12 +80,6 @@ def _write(members: Iterator[Member], into: Path, inside: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as out:
             shutil.copyfileobj(stream, out, 1 << 20)
-
-
-def sha256_of(path: Path) -> str:
-    """Hexadecimal sha256 of a file's bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextmanager

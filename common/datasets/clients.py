@@ -15,9 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Literal
 
-from common.datasets.archives import UnsafeArchive, sha256_of, unpack
+from common.datasets.archives import UnsafeArchive, unpack
 from common.datasets.registry import Apt, Client, Npm, Pip, TorchGeometric, Torchvision, Web
 from common.datasets.store import mismatch
+from common.files import sha256_of
 
 Outcome = Literal[
     "used", "damaged", "absent", "not set", "not installed", "skipped", "timed out", "failed"

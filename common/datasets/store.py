@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from common.datasets.archives import sha256_of
 from common.datasets.registry import DataFile, Entry
 from common.errors import UserError
-from common.files import read_json, write_atomically, write_json
+from common.files import read_json, sha256_of, write_atomically, write_json
 
 NOTE = "verified.json"
 

@@ -21,9 +21,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from common.errors import UserError
 from common.experiments.digests import short_digest
-from common.files import read_json, write_json
+from common.files import peek_json, read_json, write_json
 
 REFERENCE = Path(__file__).with_name("reference_machine.json")
 """The machine whose core minutes stand in config.yaml."""
@@ -148,8 +147,8 @@ def step_seconds(step: str, *, of: str = "") -> float:
 
 def noted_step(step: str, *, of: str = "") -> float | None:
     """Processor seconds that a step took here the last time; None where it was never seen."""
-    with suppress(OSError, UserError, UnicodeDecodeError, KeyError, TypeError, ValueError):
-        return float(read_json(_place().with_suffix("") / f"{_step_name(step, of)}.json")["seconds"])
+    with suppress(OSError, LookupError, TypeError, ValueError):
+        return float(peek_json(_place().with_suffix("") / f"{_step_name(step, of)}.json")["seconds"])
     return None
 
 
@@ -170,8 +169,8 @@ def _place() -> Path:
 
 
 def _kept() -> Calibration | None:
-    with suppress(OSError, UserError, UnicodeDecodeError, TypeError, ValueError):
-        found = Calibration(**read_json(_place()))
+    with suppress(OSError, TypeError, ValueError):
+        found = Calibration(**peek_json(_place()))
         if found.seconds.keys() == WORK.keys() and datetime.now(UTC) - datetime.fromisoformat(found.date) < VALID:
             return found
     return None

@@ -23,12 +23,12 @@ from common.experiments import memory, provenance
 from common.experiments.context import Clock, OutOfTime, RunContext
 from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
-from common.experiments.integrity import Damaged, sha256
+from common.experiments.integrity import Damaged
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results, RunRecord, Status
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
 from common.experiments.workspace import Busy, Workspace
-from common.files import finite, write_json
+from common.files import finite, sha256_of, write_json
 
 Report = Callable[[Run, float, str], None]
 """Called with the first run of the call under way, the fraction of the job done, and a message."""
@@ -300,9 +300,9 @@ class Executor:
                 reason=reason,
                 inputs=self.identities.inputs(run),
                 used=self.identities.used(run),
-                artifacts={path.name: sha256(path) for path in artifacts},
-                records=sha256(folder / "records.jsonl"),
-                provenance=sha256(folder / "provenance.json"),
+                artifacts={path.name: sha256_of(path) for path in artifacts},
+                records=sha256_of(folder / "records.jsonl"),
+                provenance=sha256_of(folder / "provenance.json"),
                 sizes={path.name: path.stat().st_size for path in artifacts},
             )
             self.results.store(folder, record)

@@ -4,7 +4,6 @@ Records and provenance are small: their digests are held against outcome.json, o
 files. Artifacts may be large: their sizes are looked at, and their digests checked where they are read or taken over.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
-from common.files import write_atomically
+from common.files import sha256_of, write_atomically
 
 MARK = "damaged"
 """A file in the folder of a run whose artifact was found damaged where it was read; it holds the sentence."""
@@ -90,12 +89,6 @@ def artifact(folder: Path, name: str, digest: str) -> Path:
     return path
 
 
-def sha256(path: Path) -> str:
-    """Digest of a file, in hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def _state(folder: Path, names: Iterable[str]) -> _State:
     """Inode, size and times of files: equal as long as nobody has written to them."""
     return tuple(_file_state(folder / name) for name in names)
@@ -139,7 +132,7 @@ def _damage(folder: Path, content: Mapping[str, Any]) -> str | None:
 
 def _wrong(folder: Path, name: str, digest: str) -> str | None:
     try:
-        if sha256(folder / name) == digest:
+        if sha256_of(folder / name) == digest:
             return None
     except FileNotFoundError:
         return f"its {name} is missing"

@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from common.errors import UserError
 from common.experiments import integrity
 from common.experiments.grid import Job, Run
-from common.files import read_json, write_json
+from common.files import peek_json, read_json, write_json
 
 Status = Literal["completed", "diverged", "unfinished", "data_unavailable", "blocked", "failed", "missing", "damaged"]
 
@@ -104,11 +103,11 @@ class Results:
     def marker(self, job: Job) -> dict[str, Outcome]:
         """Outcomes by run as the job's last execution left them; empty where it never ended or cannot be read."""
         try:
-            stated = read_json(self.root / job.marker)["runs"].items()
+            stated = peek_json(self.root / job.marker)["runs"].items()
             return {
                 name: Outcome(outcome["status"], outcome["reason"], outcome["identity"]) for name, outcome in stated
             }
-        except (OSError, UserError, ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, LookupError, TypeError, AttributeError):
             return {}
 
     def write_marker(self, job: Job, outcomes: Mapping[str, Outcome], seconds: float) -> None:

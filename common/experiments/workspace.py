@@ -16,7 +16,7 @@ from typing import Any
 from common.errors import UserError
 from common.experiments.grid import Run
 from common.experiments.outcomes import Results
-from common.files import atomic_path, read_json, remove_temporary_files, sync_folder, write_json
+from common.files import atomic_path, peek_json, remove_temporary_files, sync_folder, write_json
 from common.locks import Taken, lock
 
 CHECKPOINT_ENTRIES = {"state", "offsets", "divergences", "elapsed", "segments"}
@@ -72,7 +72,7 @@ class Workspace:
 
     def interrupted(self) -> dict[str, str]:
         """Identities by run name of an interrupted call, empty if there is none or it cannot be continued."""
-        stated = self._stated("manifest.json") if self.checkpoint.is_file() else None
+        stated = peek_json(self.folder / "manifest.json") if self.checkpoint.is_file() else None
         return stated if isinstance(stated, dict) else {}
 
     def clear(self) -> None:
@@ -123,7 +123,7 @@ class Workspace:
 
     def finish_commit(self) -> None:
         """Do the moves that a declared commit still lacks; nothing where none was declared."""
-        names = self._stated("commit.json")
+        names = peek_json(self.folder / "commit.json")
         if not isinstance(names, list):
             return
         for name in names:
@@ -131,13 +131,6 @@ class Workspace:
             if complete.is_dir():
                 _replace(complete, self.place / name, aside=self.folder / "replaced" / name)
         shutil.rmtree(self.folder)
-
-    def _stated(self, name: str) -> Any:
-        """The content of a file here, None where there is none that can be read."""
-        try:
-            return read_json(self.folder / name)
-        except (OSError, UserError, ValueError):
-            return None
 
 
 def _replace(new: Path, place: Path, aside: Path) -> None:

@@ -9,7 +9,7 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import FORGOTTEN, Outcome, Results
 from common.experiments.replication import Replication
-from common.files import read_json, status_of
+from common.files import peek_json, status_of
 from common.sources import read_source
 
 
@@ -52,9 +52,9 @@ class Folders:
     def problems(self, scale: str, paper: str) -> list[str]:
         """What went wrong with metrics and figures when the paper was analysed last."""
         try:
-            found = read_json(self.analysis(scale, paper) / "problems.json")
+            found = peek_json(self.analysis(scale, paper) / "problems.json")
             return [f"{problem['experiment']}: {problem['sentence']}" for problem in found]
-        except (OSError, UserError, ValueError, LookupError, TypeError):
+        except (LookupError, TypeError):
             return []
 
 

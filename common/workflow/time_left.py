@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.errors import UserError
 from common.experiments.outcomes import COMPUTED
-from common.files import read_json
+from common.files import peek_json
 from common.workflow.progress import Watched
 
 TRUST = 0.1
@@ -203,8 +202,8 @@ class TimeLeft:
 def computing_seconds(marker: Path) -> float | None:
     """Seconds that a job computed, by its marker; None where it failed, did nothing or is being written."""
     try:
-        content = read_json(marker)
+        content = peek_json(marker)
         whole = all(outcome["status"] in COMPUTED for outcome in content["runs"].values())
         return float(content["job"]["seconds"]) if whole else None
-    except (OSError, UserError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+    except (OSError, LookupError, TypeError, ValueError):
         return None

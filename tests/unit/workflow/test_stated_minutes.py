@@ -8,7 +8,7 @@ import pytest
 from common.errors import UserError
 from common.experiments import calibration
 from common.experiments.calibration import Calibration, machine, reference
-from common.experiments.integrity import sha256
+from common.files import sha256_of
 from common.workflow import stated_minutes
 from common.workflow.discovery import find
 from common.workflow.state import Folders
@@ -84,7 +84,7 @@ def test_what_was_recorded_on_a_machine_half_as_fast_is_stated_as_half(computed:
         path.write_text(json.dumps(facts))
         outcome = path.with_name("outcome.json")
         stated = json.loads(outcome.read_text())
-        outcome.write_text(json.dumps(stated | {"provenance": sha256(path)}))
+        outcome.write_text(json.dumps(stated | {"provenance": sha256_of(path)}))
     decay = find(computed.root, "decay")
     assert recorded_minutes(decay, "laptop", folders.store)["descent"] == pytest.approx(15 * 20.0 / 60)
     lines = record_minutes(decay, "laptop", folders.store)
