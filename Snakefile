@@ -123,7 +123,7 @@ for paper, experiment in GRAPH.rules:
     # One rule an experiment: its jobs ask for equal resources, so that a cluster may take them as one array.
     rule:
         name:
-            f"run_{paper}_{experiment}"
+            f"run_{paper}__{experiment}"
         input:
             GRAPH.job_inputs,
         output:

@@ -14,10 +14,12 @@ Axis = int | list[Any] | dict[str, dict[str, Any]]
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 """Values of axes, as they stand in the names of runs."""
+_WORDS = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+"""Single underscores only: two of them join replication and experiment in the names of the Snakefile's rules."""
 RESERVED = ("all", "analyse", "data", "gather", "index", "page")
 """Rules of the Snakefile, beside which each replication is one; "all" is the smoke job of a paper, too."""
 NAMES_ARE = (
-    "take lower-case letters, digits and underscores, a letter first, no Python keyword, and none of "
+    "take lower-case words and digits joined by single underscores, a letter first, no Python keyword, and none of "
     f"{', '.join(RESERVED)}"
 )
 MOST_RUNS = 100_000
@@ -26,7 +28,7 @@ MOST_RUNS = 100_000
 
 def is_name(text: str) -> bool:
     """Whether `text` can name a replication or an experiment: a folder, a module and a word of commands."""
-    return bool(re.fullmatch(r"[a-z][a-z0-9_]*", text)) and not keyword.iskeyword(text) and text not in RESERVED
+    return bool(_WORDS.fullmatch(text)) and not keyword.iskeyword(text) and text not in RESERVED
 
 
 class _Strict(BaseModel):

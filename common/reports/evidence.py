@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import RootModel
 
+from common.experiments.config import ExperimentConfig, ReplicationConfig
 from common.experiments.outcomes import COMPUTED
 from common.experiments.paper import Paper
 from common.reports.estimators import estimator_errors
@@ -187,6 +188,17 @@ class Evidence:
         if facts is None or facts.code is None or len(here) != 1:
             return None
         return here != {facts.code}
+
+    def reproduced_at(self, claim: ClaimRow) -> str:
+        """The scale at which a claim's evidence is computed again; where its experiment is left out there, the next."""
+        scale = claim.headline.scale if claim.headline else self.scale
+        experiment = self._experiments.get(claim.stub.experiment or "")
+        return scale if experiment is None or experiment.runs_at(scale) else experiment.run_from
+
+    @cached_property
+    def _experiments(self) -> dict[str, ExperimentConfig]:
+        path = self.paper_dir / "config.yaml"
+        return dict(load_typed(path, ReplicationConfig).root) if path.is_file() else {}
 
     def deviation_ids(self, experiment: str | None) -> list[str]:
         """The deviations that bear on an experiment."""

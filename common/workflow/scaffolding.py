@@ -8,7 +8,7 @@ from string import Template
 
 from common import claims
 from common.errors import UserError
-from common.experiments.config import RESERVED, is_name
+from common.experiments.config import NAMES_ARE, is_name
 from common.experiments.replication import Replication
 from common.files import write_atomically
 from common.workflow.discovery import make_importable
@@ -16,7 +16,6 @@ from common.workflow.discovery import make_importable
 MARK = "SCAFFOLD"
 _TEMPLATES = Path(__file__).parent / "scaffold"
 _INVENTORY = Path("tests/conformance/inventory.yaml")
-_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def new(root: Path, name: str) -> list[Path]:
@@ -25,11 +24,8 @@ def new(root: Path, name: str) -> list[Path]:
     Raises:
         UserError: the name is not a Python module's in lower case, or is taken.
     """
-    if not _NAME.fullmatch(name) or not is_name(name):
-        raise UserError(
-            f"{name!r} cannot name a replication: take lower-case words joined by underscores, no Python keyword, and "
-            f"none of {', '.join(RESERVED)}."
-        )
+    if not is_name(name):
+        raise UserError(f"{name!r} cannot name a replication: {NAMES_ARE}.")
     folder = root / "replications" / name
     if folder.exists():
         raise UserError(f"{folder} exists already; choose another name.")

@@ -243,7 +243,7 @@ def test_data_out_of_reach_is_reported_and_looked_for_again(copy: Project) -> No
     marker = json.loads((copy.root / "results/.jobs/laptop/decay/.data/nowhere.json").read_text())
     assert marker["digest"] is None
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
-    assert {"data", "run_decay_measurement"} <= set(due(copy))
+    assert {"data", "run_decay__measurement"} <= set(due(copy))
 
 
 NOWHERE = """

@@ -131,6 +131,7 @@ def test_more_seeds_leave_the_jobs_of_the_first_ones_as_they_are() -> None:
         ("a: [\n", "not valid YAML"),
         ("a:\n  base: {}\n  base: {}\n", ":3: not valid YAML: key 'base' appears twice"),
         ("a: {}\nall: {}\n", ":2: all.[key]: 'all' cannot name an experiment"),
+        ("a: {}\nb__c: {}\n", ":2: b__c.[key]: 'b__c' cannot name an experiment"),
         ("a: {}\nb: {}\nx;y: {}\n", ":3: x;y.[key]: 'x;y' cannot name an experiment"),
     ],
 )

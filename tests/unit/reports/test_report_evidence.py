@@ -50,6 +50,17 @@ def analysed(fresh: Callable[..., Path], sample: ModuleType) -> Callable[..., Pa
     return make
 
 
+def test_a_claim_is_reproduced_at_a_scale_at_which_its_experiment_is_run(
+    analysed: Callable[..., Path], sample: ModuleType
+) -> None:
+    root = analysed({})
+    command = f"replicate run pacgen/{sample.VERDICTS[0]['experiment']} --scale"
+    config = root / "replications" / "pacgen" / "config.yaml"
+    for run_from, scale in (("smoke", "laptop"), ("workstation", "workstation")):
+        sample.write_yaml(config, {sample.VERDICTS[0]["experiment"]: {"run_from": run_from, "grid": {"seed": 2}}})
+        assert f"{command} {scale}" in page_text(root)
+
+
 @pytest.mark.parametrize(
     ("estimate", "expected"),
     [

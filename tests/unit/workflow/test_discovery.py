@@ -97,7 +97,7 @@ def test_a_file_that_could_not_be_read_once_is_read_again(two: Project, monkeypa
     assert not healthy(discover(two.root), "laptop")[1]
 
 
-@pytest.mark.parametrize("name", ["tiny;touch x;", "Tiny", "a b", "a.b", "$(x)", *RESERVED, "class", "-n"])
+@pytest.mark.parametrize("name", ["tiny;touch x;", "Tiny", "a b", "a.b", "a__b", "$(x)", *RESERVED, "class", "-n"])
 def test_the_name_of_a_folder_reaches_no_command_unless_it_is_a_plain_word(name: str, two: Project) -> None:
     (two.root / "replications" / "decay").rename(two.root / "replications" / name)
     good, broken = healthy(discover(two.root), "laptop")
