@@ -16,8 +16,8 @@ NAME = re.compile(r"[A-Za-z0-9._-]+")
 """Values of axes, as they stand in the names of runs."""
 _WORDS = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """Single underscores only: two of them join replication and experiment in the names of the Snakefile's rules."""
-RESERVED = ("all", "analyse", "data", "gather", "index", "page")
-"""Rules of the Snakefile, beside which each replication is one; "all" is the smoke job of a paper, too."""
+RESERVED = ("all", "analyse", "data", "gather", "index", "page", "small")
+"""Rules of the Snakefile, beside which each replication is one, and the jobs of several experiments."""
 NAMES_ARE = (
     "take lower-case words and digits joined by single underscores, a letter first, no Python keyword, and none of "
     f"{', '.join(RESERVED)}"

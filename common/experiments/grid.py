@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,9 +41,13 @@ class Run:
         return f"{self.paper}/{self.experiment}/{self.name}"
 
 
+SHORT = 0.5
+"""Core minutes of an experiment that shares its process with others: ten times what the start of a process costs."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """Runs that one process executes. Never part of a run's path."""
+    """Runs that one process executes: of one experiment, of `all`, of the `small` ones. Never part of a run's path."""
 
     paper: str
     experiment: str
@@ -151,15 +155,35 @@ def together(runs: Sequence[Run], config: ExperimentConfig) -> list[list[Run]]:
 def jobs(paper: str, experiments: Mapping[str, ExperimentConfig], scale: str, order: Sequence[str]) -> list[Job]:
     """The jobs of a paper at a scale.
 
-    At smoke scale one job takes the whole paper (in `order`, in which needs come first); elsewhere `per_job` of
-    the experiment's resources tells, and without it one job takes the whole experiment.
+    At smoke scale one job takes the whole paper (in `order`, in which needs come first), elsewhere `small` takes what
+    is short: the start of a process costs seconds. Of the others `per_job` of the experiment's resources tells, and
+    without it one job takes the whole experiment.
     """
     runs = {name: expand(paper, name, experiments[name], scale) for name in order}
     if scale == "smoke":
-        return [Job(paper, "all", scale, tuple(itertools.chain.from_iterable(runs.values())))]
-    result = []
+        return [_joined(paper, "all", scale, runs.values())]
+    short = _short(experiments, scale, [name for name in order if runs[name]])
+    result = [_joined(paper, "small", scale, [runs[name] for name in short])] if len(short) > 1 else []
     for name in order:
+        if len(short) > 1 and name in short:
+            continue
         per_job = experiments[name].resources_at(scale).per_job
         parts = [runs[name]] if per_job is None else chunks(runs[name], per_job)
         result += [Job(paper, name, scale, tuple(part)) for part in parts if part]
     return result
+
+
+def _joined(paper: str, name: str, scale: str, runs: Iterable[Sequence[Run]]) -> Job:
+    return Job(paper, name, scale, tuple(itertools.chain.from_iterable(runs)))
+
+
+def _short(experiments: Mapping[str, ExperimentConfig], scale: str, order: Sequence[str]) -> list[str]:
+    """The experiments of at most `SHORT` stated core minutes that need none but such: no job waits for its own runs."""
+    short: list[str] = []
+    for name in order:
+        resources = experiments[name].resources_at(scale)
+        brief = resources.minutes is not None and resources.minutes <= SHORT
+        whole = resources.per_job is None and not resources.gpus
+        if brief and whole and all(need.experiment in short for need in experiments[name].needs.values()):
+            short.append(name)
+    return short

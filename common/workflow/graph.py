@@ -50,7 +50,7 @@ class Graph:
 
     @property
     def rules(self) -> list[tuple[str, str]]:
-        """Paper and experiment (`all` at smoke scale) of every kind of job; those of a kind need equal resources."""
+        """Paper and experiment (or `all`, `small`) of every kind of job; those of a kind need equal resources."""
         return list(dict.fromkeys((job.paper, job.experiment) for job in self.jobs.values()))
 
     @cached_property
@@ -95,14 +95,14 @@ class Graph:
         return self.rule_resources(job.paper, job.experiment)
 
     def rule_resources(self, paper: str, experiment: str) -> Resources:
-        """What the experiments of a kind of job need together: the most of each, and the sum of the minutes."""
+        """What a kind of job needs: of several experiments, which are short, the most of each."""
         if (paper, experiment) not in self._resources:
             stated = self._stated(paper, experiment)
             self._resources[paper, experiment] = Resources(
                 cpus=max(one.cpus for one in stated),
                 gpus=max(one.gpus for one in stated),
                 mem_mb=max(one.mem_mb for one in stated),
-                runtime=sum(one.runtime for one in stated),
+                runtime=max(one.runtime for one in stated),
             )
         return self._resources[paper, experiment]
 
@@ -110,11 +110,18 @@ class Graph:
         """The stated minutes: long jobs start first, so that none is left to run alone at the end."""
         return sum(one.minutes or one.runtime for one in self._stated(paper, experiment))
 
-    def _stated(self, paper: str, experiment: str) -> list[Resources]:
-        """Of the experiments that a kind of job executes (`all` of them at smoke scale)."""
-        experiments = self.replications[paper].experiments
-        names = experiments if experiment not in experiments else [experiment]
-        return [experiments[name].resources_at(self.scale) for name in names]
+    def _stated(self, paper: str, kind: str) -> list[Resources]:
+        """Of the experiments that a kind of job executes."""
+        names = self._executed[paper, kind]
+        return [self.replications[paper].experiment(name).resources_at(self.scale) for name in names]
+
+    @cached_property
+    def _executed(self) -> Mapping[tuple[str, str], Mapping[str, None]]:
+        """The experiments of every kind of job."""
+        found: dict[tuple[str, str], dict[str, None]] = {}
+        for job in self.jobs.values():
+            found.setdefault((job.paper, job.experiment), {}).update(dict.fromkeys(run.experiment for run in job.runs))
+        return found
 
     def paper_markers(self, paper: str) -> list[str]:
         """Markers of all jobs of a paper."""

@@ -88,9 +88,9 @@ class Checkout:
         """Replace the laptop resources of `descent`."""
         path = self.root / "replications" / paper / "config.yaml"
         text = path.read_text()
-        assert text.count("    laptop: {minutes: 0.1}\nmeasurement") == 1
+        assert text.count("    laptop: {minutes: 0.6}\nmeasurement") == 1
         path.write_text(
-            text.replace("    laptop: {minutes: 0.1}\nmeasurement", f"    laptop: {resources}\nmeasurement")
+            text.replace("    laptop: {minutes: 0.6}\nmeasurement", f"    laptop: {resources}\nmeasurement")
         )
 
     def marker(self, experiment: str, paper: str = "decay") -> str:

@@ -53,7 +53,7 @@ def _project(root: Path, seconds: float, per_job: int) -> Project:
         "seed: 5": "seed: 10",
         "  base: {steps: 40}": f"  base: {{steps: 1, pause: {seconds}}}",
         "  together: [seed]\n": "",
-        "    laptop: {minutes: 0.1}\nmeasurement": f"    laptop: {{{resources}}}\nmeasurement",
+        "    laptop: {minutes: 0.6}\nmeasurement": f"    laptop: {{{resources}}}\nmeasurement",
     }.items():
         project.edit("config.yaml", old, new)
     return project

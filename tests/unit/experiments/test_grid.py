@@ -1,6 +1,7 @@
 """config.yaml becomes runs and jobs, or one sentence that names the line."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,32 @@ def test_per_job_chunks_the_named_axes_and_smoke_is_one_job_a_paper() -> None:
     assert len({job.id for job in at_paper}) == 8
     assert [len(job.runs) for job in jobs("p", experiments, "laptop", ["one", "two"])] == [20, 20]
     assert [len(job.runs) for job in jobs("p", experiments, "smoke", ["two", "one"])] == [40]
+
+
+def test_short_experiments_that_need_only_such_share_a_job() -> None:
+    def config(minutes: float | None, needs: str | None = None, **other: Any) -> ExperimentConfig:
+        resources = {"laptop": {"minutes": minutes, **other}} if minutes else {}
+        need = {"start": {"experiment": needs}} if needs else {}
+        return ExperimentConfig.model_validate({"grid": {"seed": 3}, "resources": resources, "needs": need})
+
+    experiments = {
+        "first": config(0.1),
+        "long": config(3),
+        "silent": config(None),
+        "on_gpu": config(0.1, gpus=1),
+        "in_parts": config(0.1, per_job={"seed": 2}),
+        "after_long": config(0.1, "long"),
+        "after_first": config(0.1, "first"),
+        "long_after_first": config(3, "first"),
+    }
+    found = jobs("p", experiments, "laptop", list(experiments))
+    assert [(job.experiment, len(job.runs)) for job in found] == [
+        ("small", 6), ("long", 3), ("silent", 3), ("on_gpu", 3), ("in_parts", 2), ("in_parts", 1),
+        ("after_long", 3), ("long_after_first", 3),
+    ]  # fmt: skip
+    assert {run.experiment for run in found[0].runs} == {"first", "after_first"}
+    alone = jobs("p", {"first": experiments["first"], "long": experiments["long"]}, "laptop", ["first", "long"])
+    assert [job.experiment for job in alone] == ["first", "long"]
 
 
 def test_more_seeds_leave_the_jobs_of_the_first_ones_as_they_are() -> None:

@@ -45,9 +45,9 @@ def slower(times: float) -> Calibration:
 @pytest.fixture
 def costly(project: Project) -> Project:
     """Three jobs on two GPUs each that take six minutes in all; `measurement` states nothing but its time limit."""
-    project.edit("config.yaml", "    laptop: {minutes: 0.1}\nmeasurement", GPU)
+    project.edit("config.yaml", "    laptop: {minutes: 0.6}\nmeasurement", GPU)
     text = project.file("config.yaml").read_text()
-    project.file("config.yaml").write_text(text.replace("    laptop: {minutes: 0.1}\n", "    laptop: {runtime: 60}\n"))
+    project.file("config.yaml").write_text(text.replace("    laptop: {minutes: 0.6}\n", "    laptop: {runtime: 60}\n"))
     return project
 
 
@@ -160,12 +160,12 @@ def test_the_announcement_counts_processes_needs_and_pages(project: Project) -> 
     jobs = plan.plan(paper, "laptop", results)
     descent, measurement = jobs
     assert measurement.needs == {descent.name}
-    assert plan.duration_text(jobs, 2) == "about 44 s on 2 cores"  # 6 + (3 + 6) + (3 + 6) + (10 + 10)
+    assert plan.duration_text(jobs, 2) == "about 1 min 44 s on 2 cores"  # 6 + (3 + 36) + (3 + 36) + (10 + 10)
     for job in paper.jobs("laptop")[:1]:
         for run in job.runs:
             record(project, run.name, 60.0)
     twice = plan.plan(paper, "laptop", results)
-    assert plan.duration_text(twice, 2) == "about 15 min 38 s on 2 cores"  # recorded, but not current
+    assert plan.duration_text(twice, 2) == "about 16 min 08 s on 2 cores"  # recorded, but not current
     assert plan.tasks([]) == []
 
 
@@ -248,7 +248,7 @@ def test_a_finished_run_stands_beside_its_prediction(project: Project, as_the_re
     assert project.replicate("step", "analyse", "decay", "laptop").returncode == 0
     entries = json.loads((project.root / "analysis/laptop/decay/runs.json").read_text())
     for entry in entries:
-        assert entry["predicted"]["seconds"] == pytest.approx(0.1 * 60 / 15)
+        assert entry["predicted"]["seconds"] == pytest.approx(0.6 * 60 / 15)
         assert entry["predicted"]["basis"] == "minutes"
         assert entry["seconds"] > 0
 

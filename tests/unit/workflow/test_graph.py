@@ -24,7 +24,7 @@ def wide(project: Project, monkeypatch: pytest.MonkeyPatch) -> Graph:
     project.edit("config.yaml", "[0.1, 0.5, 3.0]", f"[{rates}]")
     project.edit(
         "config.yaml",
-        "    laptop: {minutes: 0.1}\nmeasurement",
+        "    laptop: {minutes: 0.6}\nmeasurement",
         "    laptop: {per_job: {learning_rate: 1, seed: 1}}\nmeasurement",
     )
     project.file("claims.yaml").write_text("[]\n")

@@ -88,7 +88,7 @@ def test_what_was_recorded_on_a_machine_half_as_fast_is_stated_as_half(computed:
     decay = find(computed.root, "decay")
     assert recorded_minutes(decay, "laptop", folders.store)["descent"] == pytest.approx(15 * 20.0 / 60)
     lines = record_minutes(decay, "laptop", folders.store)
-    assert lines[0] == "decay/descent: 0.1 → 5"
+    assert lines[0] == "decay/descent: 0.6 → 5"
     assert find(computed.root, "decay").experiment("descent").resources_at("laptop").minutes == 5.0
     assert find(computed.root, "decay").experiment("descent").resources_at("smoke") == decay.experiment(
         "descent"
@@ -100,7 +100,7 @@ def test_an_experiment_with_a_run_that_is_due_keeps_its_minutes(computed: Projec
     decay = find(computed.root, "decay")
     lines = record_minutes(decay, "laptop", Folders(computed.root, computed.root / "results").store)
     assert lines[0] == "decay/descent: stays: 1 of 15 runs are not current"
-    assert find(computed.root, "decay").experiment("descent").resources_at("laptop").minutes == 0.1
+    assert find(computed.root, "decay").experiment("descent").resources_at("laptop").minutes == 0.6
 
 
 def test_the_steps_of_the_workflow_are_carried_over_to_the_reference_machine(
