@@ -13,6 +13,7 @@ from common.claims.checking import check
 from common.claims.schema import load_claims
 from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
+from common.hessian import dense_hessian
 from replications.pacgen import batch_size, controls, learning_rate, toy_landscape
 from replications.pacgen.measures import _mean_squares, _median
 from replications.pacgen.minima import Minima, find_minima
@@ -344,6 +345,17 @@ def test_shared_network_is_five_layers_of_one_matrix():
     labels = torch.tensor([0, 1, 1, 0])
     expected = torch.nn.functional.cross_entropy(logits, labels)
     torch.testing.assert_close(cross_entropy(points, labels.bool())(weights)[0], expected)
+
+
+def test_the_derivatives_that_the_toy_knows_are_those_of_autograd():
+    mixture, points = draw_mixture(
+        torch.Generator().manual_seed(3), spread=2.0, width=0.7, label_by="coordinate", examples=50
+    )
+    loss = cross_entropy(points, mixture.labels(points))
+    weights = 4 * torch.randn(30, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    for own, expected in zip(loss.derivatives(weights), dense_hessian(loss, weights), strict=True):
+        torch.testing.assert_close(own, expected, rtol=0, atol=1e-13)
+    assert torch.equal(loss.derivatives(weights)[0], loss(weights))  # a step is compared with the value before it
 
 
 @pytest.mark.parametrize("label_by", ["coordinate", "density"])
