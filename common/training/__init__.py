@@ -1,5 +1,6 @@
 """Training: several seeds at once, data order."""
 
+from common.training.convolutional import ConvolutionalEnsemble
 from common.training.descent import DIVERGED, STOPPED, TRAINING, Batches, Descent
 from common.training.ensembles import Ensemble, Evaluation
 from common.training.fully_connected import FullyConnectedEnsemble, one_hot
@@ -14,6 +15,7 @@ __all__ = [
     "STOPPED",
     "TRAINING",
     "Batches",
+    "ConvolutionalEnsemble",
     "Descent",
     "Ensemble",
     "Evaluation",

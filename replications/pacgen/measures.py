@@ -37,24 +37,27 @@ class _Rho:
 
 
 def curvature_measures(
-    ensemble: Ensemble,
+    weights: torch.Tensor,
     squares: Mapping[str, torch.Tensor],
     task: "Task",
     setting: "SweepParameters",
     standardise: Standardise,
+    ensemble: Ensemble,
 ) -> dict[str, float]:
-    """All readings of Ψ for an ensemble of one member, with floor, shares, trace and the spread of ρ over its draws.
+    """All readings of Ψ of one network, with floor, shares, trace and the spread of ρ over its draws.
 
-    Where ρ is drawn several times, Ψ takes the median. The weights are left as they were, the gradients are not.
+    Where ρ is drawn several times, Ψ takes the median.
 
     Args:
+        weights: of the network, a row of `ensemble`'s, [parameters].
         squares: averages of squared gradients along training, [parameters], by the suffix of their columns; "" is
             the paper's and "_corrected" that with Adam's correction.
+        ensemble: of `1 + setting.rho_draws` members, which become the network and its perturbations.
     """
-    weights = ensemble.weights[0].clone()
+    ensemble.weights[0] = weights
     images = standardise(task.images[: setting.curvature_images])
     estimate = estimate_ggn_diagonal(ensemble.members[0], images, probes=setting.probes, generator=task.probes)
-    rho = _rho_draws(ensemble, weights, task, setting, standardise)
+    rho = _rho_draws(ensemble, task, setting, standardise)
     averages = {**squares, "_fixed_batch": rho["_fixed_batch"].at_weights, "_hessian": ensemble.row(estimate.diagonal)}
     columns: dict[str, torch.Tensor | float] = {
         "mean_squared_gradient": squares["_corrected"].double().mean(),
@@ -86,55 +89,64 @@ def _median(values: torch.Tensor) -> torch.Tensor:
 
 
 def _rho_draws(
-    ensemble: Ensemble, weights: torch.Tensor, task: "Task", setting: "SweepParameters", standardise: Standardise
+    ensemble: Ensemble, task: "Task", setting: "SweepParameters", standardise: Standardise
 ) -> dict[str, _Rho]:
-    """ρ of each source of h, for u uniform in the neighbourhood of Definition 4.
+    """ρ of each source of h at the first member, for u uniform in the neighbourhood of Definition 4.
 
     h(w) and h(w + u) are taken on the same mini-batches, or with the same signs, so that only u tells them apart.
     """
+    weights, perturbed = ensemble.weights[0], ensemble.weights[1:]
     kappa = neighbourhood(weights, gamma=setting.gamma, epsilon=setting.epsilon)
     signs = task.probes.get_state()
-    reference = _curvatures(ensemble, task, signs, setting, standardise)
-    by_coordinate: dict[str, list[torch.Tensor]] = {source: [] for source in SOURCES}
-    by_norm: dict[str, list[torch.Tensor]] = {source: [] for source in SOURCES}
-    for _ in range(setting.rho_draws):
-        perturbation = (2 * torch.rand(len(weights), generator=task.probes) - 1).to(weights) * kappa
-        with ensemble.at((weights + perturbation)[None]):
-            perturbed = _curvatures(ensemble, task, signs, setting, standardise)
-        for source in SOURCES:
-            pair = (reference[source], perturbed[source], perturbation)
-            by_coordinate[source].append(rho_by_coordinate(*pair).double())
-            by_norm[source].append(rho_by_norm(*pair).double())
+    draws = [2 * torch.rand(len(weights), generator=task.probes) - 1 for _ in range(setting.rho_draws)]
+    perturbations = torch.stack(draws).to(weights) * kappa
+    torch.add(weights, perturbations, out=perturbed)
     return {
-        source: _Rho(torch.stack(by_coordinate[source]), torch.stack(by_norm[source]), reference[source])
-        for source in SOURCES
+        source: _Rho(
+            rho_by_coordinate(h[:1], h[1:], perturbations).double(),
+            rho_by_norm(h[:1], h[1:], perturbations).double(),
+            h[0],
+        )
+        for source, h in _curvatures(ensemble, task, signs, setting, standardise).items()
     }
 
 
 def _curvatures(
     ensemble: Ensemble, task: "Task", signs: torch.Tensor, setting: "SweepParameters", standardise: Standardise
 ) -> dict[str, torch.Tensor]:
-    """h of each of `SOURCES` at the ensemble's present weights, [parameters]."""
-    generator = torch.Generator()
-    generator.set_state(signs)
+    """h of each of `SOURCES` at the weights of each member, [members, parameters]."""
     images = standardise(task.images[: setting.rho_images])
-    hessian = estimate_ggn_diagonal(ensemble.members[0], images, probes=2, generator=generator).diagonal
-    own = _mean_square(ensemble, task, setting.batch_size, setting.rho_batches, standardise)
-    fixed = own
-    if setting.fixed_batch_size != setting.batch_size:
-        fixed = _mean_square(ensemble, task, setting.fixed_batch_size, setting.rho_batches, standardise)
-    return dict(zip(SOURCES, (own, fixed, ensemble.row(hessian)), strict=True))
+    hessian = torch.empty_like(ensemble.weights)
+    for member, row in zip(ensemble.members, hessian, strict=True):
+        generator = torch.Generator()
+        generator.set_state(signs)
+        row.copy_(ensemble.row(estimate_ggn_diagonal(member, images, probes=2, generator=generator).diagonal))
+    sizes = setting.batch_size, setting.fixed_batch_size
+    squares = _mean_squares(ensemble, task, sizes, setting.rho_batches, standardise)
+    return dict(zip(SOURCES, (*squares, hessian), strict=True))
 
 
-def _mean_square(ensemble: Ensemble, task: "Task", size: int, count: int, standardise: Standardise) -> torch.Tensor:
-    """Mean over `count` mini-batches of `size` images of the squared gradient, [parameters].
+def _mean_squares(
+    ensemble: Ensemble, task: "Task", sizes: tuple[int, int], count: int, standardise: Standardise
+) -> list[torch.Tensor]:
+    """Mean over `count` mini-batches of the squared gradient, for each of two sizes, [members, parameters].
 
-    They are cut from the training images in order, from the start again where these are too few.
+    Mini-batches are cut from the training images in order, from the start again where these are too few. So one of a
+    multiple of the other size is made of several of those, and its gradient is their mean.
     """
-    squares = torch.zeros_like(ensemble.weights[0])
-    size = min(size, len(task.targets))
-    order = torch.arange(count * size, device=task.targets.device).remainder(len(task.targets))
-    for index in torch.split(order, size):
-        ensemble.losses_and_gradients([(standardise(task.images[index]), task.targets[index])])
-        squares += ensemble.gradients[0].square()
-    return squares / count
+    small, large = sorted(min(size, len(task.targets)) for size in sizes)
+    found: dict[int, torch.Tensor] = {}
+    for size, parts in ((small, large // small),) if large % small == 0 else ((small, 1), (large, 1)):
+        squares, squares_of_means, sums = ensemble.weights.new_zeros(3, *ensemble.weights.shape)
+        order = torch.arange(count * parts * size, device=task.targets.device).remainder(len(task.targets))
+        for number, index in enumerate(torch.split(order, size)):
+            batch = standardise(task.images[index]), task.targets[index]
+            ensemble.losses_and_gradients([batch] * len(ensemble.members))
+            if number < count:
+                squares += ensemble.gradients.square()
+            sums += ensemble.gradients
+            if (number + 1) % parts == 0:
+                squares_of_means += (sums / parts).square()
+                sums.zero_()
+        found |= {size * parts: squares_of_means / count, size: squares / count}
+    return [found[min(size, len(task.targets))] for size in sizes]

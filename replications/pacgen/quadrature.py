@@ -1,12 +1,11 @@
 """Expectations over independent uniform perturbations of few weights, by Gauss–Legendre quadrature."""
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import torch
 
-Function = Callable[[torch.Tensor], torch.Tensor]
+from .minima import Function, in_chunks
 
 
 @cache
@@ -28,8 +27,7 @@ def expected_over_uniform(
     """
     where, weights = _nodes(points.shape[1], nodes)
     shifted = points[:, None] + half_widths[:, None] * where
-    with torch.no_grad():
-        values = function(shifted.flatten(0, 1)).view(len(points), -1)
+    values = in_chunks(function, shifted.flatten(0, 1)).view(len(points), -1)
     return values @ weights
 
 
@@ -44,6 +42,5 @@ def expected_along_segment(
     """E f(w + t e), t uniform in ±1, for k points and directions, both [k, d]: fully correlated coordinates; [k]."""
     where, weights = _nodes(1, nodes)
     shifted = points[:, None] + where * ends[:, None]
-    with torch.no_grad():
-        values = function(shifted.flatten(0, 1)).view(len(points), -1)
+    values = in_chunks(function, shifted.flatten(0, 1)).view(len(points), -1)
     return values @ weights

@@ -1,12 +1,13 @@
 """The toy of section 2: a five-layer sigmoid network with two parameters, and its data."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
 
 LAYERS = 5
+DERIVATIVES = ("", "1", "2", "11", "12", "22")
+"""The order in which a value and its derivatives by w1 and w2 lie."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,56 @@ def logit_difference(weights: torch.Tensor, points: torch.Tensor) -> torch.Tenso
     return second - first
 
 
-def cross_entropy(points: torch.Tensor, labels: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The mean cross-entropy (nats) over a sample as a function of weights [k, 2], values [k]."""
-    signs = 2 * labels.to(points.dtype) - 1
+@dataclass(frozen=True)
+class CrossEntropy:
+    """The mean cross-entropy (nats) over a sample as a function of weights [k, 2], values [k].
 
-    def loss(weights: torch.Tensor) -> torch.Tensor:
-        return functional.softplus(-signs * logit_difference(weights, points)).mean(1)
+    Attributes:
+        points: the sample, [n, 2].
+        signs: 1 for class 1, −1 for class 0, [n].
+    """
 
-    return loss
+    points: torch.Tensor
+    signs: torch.Tensor
+
+    def __call__(self, weights: torch.Tensor) -> torch.Tensor:
+        return functional.softplus(-self.signs * logit_difference(weights, self.points)).mean(1)
+
+    @torch.no_grad()
+    def derivatives(self, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Values [k], gradients [k, 2] and Hessians [k, 2, 2] by the chain rule, carried from layer to layer."""
+        w1, w2 = weights[:, :1], weights[:, 1:]
+        layer = self.points.new_zeros(len(DERIVATIVES), 2, len(weights), len(self.points))
+        layer[0] = self.points.T[:, None]
+        for number in range(LAYERS):
+            turned = layer.flip(1)  # what w2 multiplies
+            turned[:, 1].neg_()
+            before, layer = layer, (w1 * layer).add_(w2 * turned)
+            layer[1] += before[0]
+            layer[2] += turned[0]
+            layer[3].add_(before[1], alpha=2)
+            layer[4].add_(before[2]).add_(turned[1])
+            layer[5].add_(turned[2], alpha=2)
+            if number < LAYERS - 1:
+                value = layer[0].sigmoid()
+                slope = value * (1 - value)
+                layer = _composed(layer, value, slope, slope * (1 - 2 * value))
+        difference = layer[:, 1] - layer[:, 0]
+        arguments = -self.signs * difference[0]
+        share = arguments.sigmoid()
+        loss = _composed(difference, functional.softplus(arguments), -self.signs * share, share * (1 - share)).mean(2)
+        return loss[0], loss[1:3].T, loss[[3, 4, 4, 5]].T.view(-1, 2, 2)
+
+
+def _composed(inner: torch.Tensor, value: torch.Tensor, slope: torch.Tensor, bend: torch.Tensor) -> torch.Tensor:
+    """`DERIVATIVES` [6, …] of f(inner), from those of inner and from f, f′ and f″ there, [...]."""
+    outer = slope * inner
+    outer[0] = value
+    for place, i, j in ((3, 1, 1), (4, 1, 2), (5, 2, 2)):
+        outer[place] += bend * inner[i] * inner[j]
+    return outer
+
+
+def cross_entropy(points: torch.Tensor, labels: torch.Tensor) -> CrossEntropy:
+    """The mean cross-entropy over a sample [n, 2] with truth values [n]."""
+    return CrossEntropy(points, 2 * labels.to(points.dtype) - 1)

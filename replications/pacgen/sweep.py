@@ -12,7 +12,7 @@ import torch
 from common.datasets import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.models import MnistConvNet, initialise_uniform
-from common.training import Ensemble, Evaluation, HeavyBall, SquaredGradientAverage
+from common.training import ConvolutionalEnsemble, Evaluation, HeavyBall, SquaredGradientAverage
 
 from .measures import Standardise, curvature_measures
 
@@ -139,11 +139,14 @@ class _Training:
             member = self._network()
             initialise_uniform(member, task.init)
             members.append(member.to(context.device))
-        self.ensemble = Ensemble(members)
+        self.ensemble = ConvolutionalEnsemble(members)
         weights = self.ensemble.weights
         self.optimiser = HeavyBall(weights, learning_rate=self.setting.learning_rate, momentum=self.setting.momentum)
         self.average = SquaredGradientAverage(weights, beta=self.setting.beta)
-        self.scratch = Ensemble([self._network().to(context.device)])
+        self.scratch, self.perturbed = (
+            ConvolutionalEnsemble([self._network().to(context.device) for _ in range(count)])
+            for count in (1, 1 + self.setting.rho_draws)
+        )
         self.epoch = self.step = 0
         self.alive = [True] * len(runs)
         self.steps_per_epoch = -(-len(tasks[0].targets) // self.setting.batch_size)
@@ -191,9 +194,7 @@ class _Training:
         since_check: list[torch.Tensor] = []
         batches = zip(*(torch.split(order, self.setting.batch_size) for order in orders), strict=True)
         for number, chosen in enumerate(batches, start=1):
-            losses = self.ensemble.losses_and_gradients(
-                [self._batch(task, index) for task, index in zip(self.tasks, chosen, strict=True)]
-            )
+            losses = self.ensemble.losses_and_gradients(self._batches(chosen))
             self._retire_diverged(losses)
             self.average.update(self.ensemble.gradients)
             self.optimiser.step(self.ensemble.gradients)
@@ -204,9 +205,12 @@ class _Training:
                 since_check = []
         self.epoch += 1
 
-    def _batch(self, task: Task, index: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        index = index.to(task.targets.device)
-        return self.standardise(task.images[index]), task.targets[index]
+    def _batches(self, chosen: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Images and targets of each member for its indices, all of one number."""
+        places = [index.to(task.targets.device) for task, index in zip(self.tasks, chosen, strict=True)]
+        bytes_of = [task.images[index] for task, index in zip(self.tasks, places, strict=True)]
+        images = self.standardise(torch.cat(bytes_of)).split(len(places[0]))
+        return [(some, task.targets[index]) for some, task, index in zip(images, self.tasks, places, strict=True)]
 
     def _retire_diverged(self, losses: torch.Tensor) -> None:
         """Members whose loss is no number stop where they are, at weights 0; the others go on."""
@@ -259,7 +263,9 @@ class _Training:
             "gap": float(test.loss - training.loss),
             "training_error": float(training.error),
             "test_error": float(test.error),
-            **curvature_measures(self.scratch, squares, task, self.setting, self.standardise),
+            **curvature_measures(
+                self.scratch.weights[0], squares, task, self.setting, self.standardise, self.perturbed
+            ),
         }
 
     def _evaluate(self, images: torch.Tensor, targets: torch.Tensor) -> Evaluation:

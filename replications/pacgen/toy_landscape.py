@@ -14,9 +14,8 @@ from common.bounds.perturbation import (
     uniform_sharpness,
 )
 from common.experiments import Field, RunContext
-from common.hessian import dense_hessian
 
-from .minima import CHUNK, Function, in_chunks, square_grid
+from .minima import CHUNK, Function, derivatives, in_chunks, square_grid
 from .pair_search import OURS, PAPER, FoundPair, PairSearch, search_pair
 from .shared_network import cross_entropy, logit_difference
 
@@ -109,7 +108,7 @@ def score_points(loss: Function, points: torch.Tensor, run: Parameters) -> dict[
 
 
 def _score(loss: Function, points: torch.Tensor, run: Parameters) -> dict[str, torch.Tensor]:
-    values, _, hessians = dense_hessian(loss, points)
+    values, _, hessians = derivatives(loss, points)
     kappa = neighbourhood(points, gamma=run.gamma, epsilon=run.epsilon)
     rho = local_lipschitz(loss, points, hessians, kappa)
     diagonal = hessians.diagonal(dim1=1, dim2=2)
@@ -153,7 +152,7 @@ def local_lipschitz(loss: Function, points: torch.Tensor, hessians: torch.Tensor
         if not bool(shift.any()):
             continue
         step = shift * kappa
-        _, _, other = dense_hessian(loss, points + step)
+        _, _, other = derivatives(loss, points + step)
         rho = torch.maximum(rho, torch.linalg.matrix_norm(other - hessians, ord=2) / step.norm(dim=1))
     return rho
 

@@ -9,9 +9,8 @@ from torch.nn import functional
 from common.bounds.pacgen import neighbourhood
 from common.experiments import ExperimentParameters, Field
 from common.experiments.seeds import stream_seed
-from common.hessian import dense_hessian
 
-from .minima import Function, square_grid
+from .minima import Function, derivatives, square_grid
 from .pair_search import OURS, PAPER, PairSearch, search_pair
 from .shared_network import Mixture, logit_difference
 
@@ -101,9 +100,9 @@ class LocalGeometry:
 def local_geometry(loss: Function, points: torch.Tensor, run: LocalConstants) -> LocalGeometry:
     """Loss, Hessian, ρ and convexity at points [k, 2] and in their neighbourhoods; the Hessians are exact."""
     kappa = neighbourhood(points, gamma=run.gamma, epsilon=run.epsilon)
-    values, _, hessian = dense_hessian(loss, points)
+    values, _, hessian = derivatives(loss, points)
     steps = square_grid(1.0, run.lipschitz_points) * kappa[:, None]
-    _, _, others = dense_hessian(loss, (points[:, None] + steps).flatten(0, 1))
+    _, _, others = derivatives(loss, (points[:, None] + steps).flatten(0, 1))
     others = others.view(len(points), -1, 2, 2)
     change = torch.linalg.matrix_norm(others - hessian[:, None], ord=2)
     distance = steps.norm(dim=2)
