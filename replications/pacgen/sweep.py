@@ -12,7 +12,7 @@ import torch
 from common.datasets import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.models import MnistConvNet, initialise_uniform
-from common.training import ConvolutionalEnsemble, Evaluation, HeavyBall, SquaredGradientAverage
+from common.training import ConvolutionalEnsemble, Ensemble, Evaluation, HeavyBall, SquaredGradientAverage
 
 from .measures import Standardise, curvature_measures
 
@@ -139,7 +139,7 @@ class _Training:
             member = self._network()
             initialise_uniform(member, task.init)
             members.append(member.to(context.device))
-        self.ensemble = ConvolutionalEnsemble(members)
+        self.ensemble = Ensemble(members)
         weights = self.ensemble.weights
         self.optimiser = HeavyBall(weights, learning_rate=self.setting.learning_rate, momentum=self.setting.momentum)
         self.average = SquaredGradientAverage(weights, beta=self.setting.beta)
