@@ -147,10 +147,10 @@ class RunContext:
     # Data
 
     def data(self, name: str) -> "Dataset":
-        """A registered data set; raises `DataUnavailable`, which becomes the runs' outcome."""
-        from common.datasets import load
+        """A registered data set, shared by all who ask; raises `DataUnavailable`, which becomes the runs' outcome."""
+        from common.datasets.shared import shared
 
-        return load(name)
+        return shared(name)
 
     # Time, checkpoints, messages
 

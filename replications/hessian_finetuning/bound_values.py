@@ -18,6 +18,7 @@ from common.bounds.hessian_trace import (
 from common.hessian import Problem
 
 from .example_traces import example_traces
+from .pointwise import with_linear_layers
 
 Examples = tuple[Tensor, Tensor]
 
@@ -50,7 +51,8 @@ def bound_values(
     distance = _distance(model, start)
     examples = len(train[1])
     measured = (train, (test[0][:examples], test[1][:examples]))
-    traces = [example_traces(Problem(model, nn.CrossEntropyLoss(), data)) for data in measured]
+    same = with_linear_layers(deepcopy(model))
+    traces = [example_traces(Problem(same, nn.CrossEntropyLoss(), data)) for data in measured]
     norms = [(torch.linalg.matrix_norm(w, 2), w.norm()) for w in _matrices(model)]
     spectral, frobenius = (torch.stack(column).double() for column in zip(*norms, strict=True))
     mean, gap = float(losses[0].mean()), float(losses[1].mean() - losses[0].mean())

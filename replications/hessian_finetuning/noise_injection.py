@@ -12,6 +12,7 @@ from common.hessian.traces import Method
 
 from .fine_tuning import FineTuning, TuningParameters, tuning_of
 from .methods import METHODS
+from .pointwise import with_linear_layers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,9 +77,8 @@ def _curvature(run: Parameters, context: RunContext, tuning: FineTuning, member:
     """Tr H of the loss on training and on test examples, and λ₁ on training examples, over all trained parameters."""
     seed, few, error = context.stream_seed(run, "probes"), run.curvature_examples, run.curvature_error
     _, *splits = tuning.of_member(member)
-    training, test = (
-        Problem(tuning.module(member), nn.CrossEntropyLoss(), (inputs[:few], labels[:few])) for inputs, labels in splits
-    )
+    model = with_linear_layers(tuning.module(member))
+    training, test = (Problem(model, nn.CrossEntropyLoss(), (inputs[:few], labels[:few])) for inputs, labels in splits)
     largest = sharpness(training, relative_error=error, products=40, seed=seed).estimate
     row = {"sharpness": largest.value, "sharpness_bound": largest.bound}
     for name, problem in (("trace", training), ("test_trace", test)):

@@ -8,6 +8,7 @@ import torch
 from common.experiments import Field, RunContext
 from common.training import DIVERGED, STOPPED, Batches, Descent, FullyConnectedEnsemble
 
+from .image_span import ImageSpan
 from .layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
 from .linearised_sgd import LinearisedSGD
 from .parity import LECTURE, ParityParameters, parity_accuracy, parity_examples
@@ -41,13 +42,15 @@ class Parameters(ParityParameters):
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Trajectories of all seeds from their minima, then one of each seed until it has found a minimum again."""
     start = torch.stack([context.artifact(run, "minimum", "minimum")["weights"] for run in runs])
-    data = parity_examples(runs[0], context)
+    images, targets = parity_examples(runs[0], context)
     minima = FullyConnectedEnsemble(runs[0].sizes, start)
-    afterwards = _Afterwards(runs, context, minima.members(range(len(runs))), data)
+    afterwards = _Afterwards(runs, context, minima.members(range(len(runs))), (images, targets))
     state = context.restore()
     if state is None:
-        linear = [_linearised(run, context, minima, member, data) for member, run in enumerate(runs)]
-        _trajectories(runs, context, minima, data, linear)
+        span = ImageSpan(minima, images)
+        data = span.inputs, targets
+        linear = [_linearised(run, context, span.ensemble, member, data) for member, run in enumerate(runs)]  # type: ignore[arg-type]
+        _trajectories(runs, context, span.ensemble, data, linear)  # type: ignore[arg-type]
     afterwards.go_on(state)
 
 
@@ -79,7 +82,7 @@ def _trajectories(
     """Networks and linearised models of all trajectories on the same batches."""
     setting, (inputs, targets) = runs[0], data
     per_seed, count = setting.trajectories, len(inputs)
-    networks = FullyConnectedEnsemble(setting.sizes, minima.weights.repeat_interleave(per_seed, 0))
+    networks = FullyConnectedEnsemble(minima.sizes, minima.weights.repeat_interleave(per_seed, 0))
     rates = torch.full((len(networks),), setting.learning_rate, device=inputs.device)
     generators = [context.generator(run, "trajectories") for run in runs]
     errors = [

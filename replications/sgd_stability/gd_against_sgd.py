@@ -131,24 +131,28 @@ class _Training:
         return total / self.per_epoch
 
     def _gradient_of(self, chosen: torch.Tensor | None) -> torch.Tensor:
-        if chosen is None:
-            self.networks.losses_and_gradients(self.inputs, self.targets)
-        else:
-            own = torch.arange(len(self.runs))[:, None]
-            chosen = chosen.to(self.inputs.device)
-            self.networks.losses_and_gradients(self.inputs[own, chosen], self.targets[own, chosen])
+        self.networks.losses_and_gradients(*self._examples(chosen))
         return self.networks.gradients
+
+    def _examples(self, chosen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Each seed's examples with the indices `chosen` [seeds, B], or all of its own."""
+        if chosen is None:
+            return self.inputs, self.targets
+        own, chosen = torch.arange(len(self.runs))[:, None], chosen.to(self.inputs.device)
+        return self.inputs[own, chosen], self.targets[own, chosen]
 
     def _penalised(self, chosen: torch.Tensor) -> torch.Tensor:
         """∇(L_B + (α/2) ‖∇L_B‖²) = g + α H g, with H g from a difference of gradients."""
-        weights = self.networks.weights
-        before, gradient = weights.clone(), self._gradient_of(chosen).clone()
+        networks, batch = self.networks, self._examples(chosen)
+        before = networks.weights.clone()
+        networks.losses_and_gradients(*batch)
+        gradient = networks.gradients.clone()
         lengths = gradient.norm(dim=1, keepdim=True).clamp(min=1e-12)
-        weights.add_(gradient / lengths * self.setting.difference)
-        change = (self._gradient_of(chosen) - gradient) * (lengths / self.setting.difference)
-        weights.copy_(before)
-        penalised: torch.Tensor = gradient + self.setting.penalty * change
-        return penalised
+        networks.weights.add_((gradient / lengths).mul_(self.setting.difference))
+        networks.losses_and_gradients(*batch)
+        networks.weights.copy_(before)
+        change = networks.gradients.sub_(gradient).mul_(lengths / self.setting.difference)
+        return gradient.add_(change.mul_(self.setting.penalty))
 
     def evaluate(self) -> None:
         """Training loss, and accuracy on the test set."""

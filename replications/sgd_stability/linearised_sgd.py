@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import torch
 
+ROUNDING = 1e-15
+"""Relative change of a moment from one step to the next below which it has settled."""
+
 
 @dataclass(frozen=True)
 class StepAverages:
@@ -72,19 +75,25 @@ class LinearisedSGD:
     def radius(self, iterations: int = 400) -> float:
         """Growth of E[e eᵀ] a step in the long run: the mean square is unstable if above 1.
 
-        C ← (I − 2ηK/n) C (I − 2ηK/n) + 4η² c (K diag(C) K/n − K C K/n²), iterated from C = I.
+        C ← (I − 2ηK/n) C (I − 2ηK/n) + 4η² c (K diag(C) K/n − K C K/n²), iterated from C = I until C changes by
+        rounding alone. As C is symmetric, two products of matrices do: M = KC, and the factor of all that stands
+        before the last K.
         """
-        n = self.count
-        contraction = torch.eye(n).to(self.kernel) - 2 * self.learning_rate * self.kernel / n
+        n, pull = self.count, 2 * self.learning_rate / self.count
+        noise = 4 * self.learning_rate**2 * self.noise_scale
         moment = torch.eye(n).to(self.kernel) / n
         growth = 1.0
         for _ in range(iterations):
-            inner = moment.diagonal().diag() / n - moment / n**2
-            moment = contraction @ moment @ contraction + (
-                4 * self.learning_rate**2 * self.noise_scale * (self.kernel @ inner @ self.kernel)
-            )
-            growth = float(moment.trace())
-            moment = moment / growth
+            once = self.kernel @ moment
+            factor = (pull**2 - noise / n**2) * once + self.kernel * (noise / n * moment.diagonal())
+            following = torch.addmm(moment, factor, self.kernel).sub_(once, alpha=pull).sub_(once.mT, alpha=pull)
+            following = (following + following.mT).div_(2)  # rounding that is not symmetric would grow
+            growth = float(following.trace())
+            following /= growth
+            settled = float((following - moment).norm()) <= ROUNDING * float(following.norm())
+            moment = following
+            if settled:
+                break
         return growth
 
     def decoupled_sum(self) -> float:

@@ -63,7 +63,9 @@ def _record(
 ) -> None:  # fmt: skip
     """Tr H, Tr G, Tr H² and Tr G² of the mean loss over these images."""
     problem = Problem(model, nn.CrossEntropyLoss(), (images, targets))
-    values = {"trace_hessian": trace(problem).value, "trace_ggn": trace(problem, "ggn").value}
+    of_hessian = trace(problem).value
+    of_ggn = of_hessian if problem.structure.piecewise_linear else trace(problem, "ggn").value
+    values = {"trace_hessian": of_hessian, "trace_ggn": of_ggn}
     for name, matrix in (("hessian", Hessian(problem)), ("ggn", GGN(problem))):
         seed = int(torch.randint(2**31, (), generator=source))
         pairs = eigenpairs(matrix, run.outliers, relative_error=0.05, products=60, seed=seed)

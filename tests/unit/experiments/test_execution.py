@@ -161,16 +161,16 @@ def test_a_changed_artifact_makes_the_runs_that_start_from_it_due(in_process: Pr
 def test_unavailable_data_is_an_outcome_and_is_tried_again(
     in_process: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import common.datasets
+    from common.datasets import shared
 
     def nowhere(name: str) -> None:
         raise DataUnavailable(f"{name}: no source delivered it")
 
-    monkeypatch.setattr(common.datasets, "load", nowhere)
+    monkeypatch.setattr(shared, "shared", nowhere)
     in_process.edit("descent.py", "rates = torch", "context.data('mnist')\n    rates = torch")
     outcome = execute(in_process)["descent/learning_rate=0.1,seed=0"]
     assert (outcome.status, outcome.reason) == ("data_unavailable", "mnist: no source delivered it")
-    monkeypatch.setattr(common.datasets, "load", lambda name: None)
+    monkeypatch.setattr(shared, "shared", lambda name: None)
     assert execute(in_process)["descent/learning_rate=0.1,seed=0"].status == "completed"
 
 

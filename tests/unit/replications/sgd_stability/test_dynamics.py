@@ -226,6 +226,21 @@ def test_radius_is_the_spectral_radius_of_the_second_moment_and_is_above_one_whe
     assert sgd.radius(3000) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(("rate", "batch_size"), [(0.05, 1), (0.1, 4), (0.3, 16)])
+def test_the_radius_is_that_of_the_printed_recursion_to_rounding_over_all_iterations(rate: float, batch_size: int):
+    examples = torch.randn(20, 30, generator=generator(), dtype=torch.float64)
+    kernel = examples @ examples.mT
+    sgd = LinearisedSGD(kernel, rate, batch_size)
+    contraction = torch.eye(20, dtype=torch.float64) - 2 * rate * kernel / 20
+    moment, growth = torch.eye(20, dtype=torch.float64), 1.0
+    for _ in range(400):
+        inner = moment.diagonal().diag() / 20 - moment / 400
+        moment = contraction @ moment @ contraction + 4 * rate**2 * sgd.noise_scale * (kernel @ inner @ kernel)
+        growth = float(moment.trace())
+        moment = moment / growth
+    assert sgd.radius() == pytest.approx(growth, rel=1e-12)
+
+
 def test_the_decoupled_sum_is_infinite_beyond_the_edge():
     kernel = torch.diag(torch.tensor([3.0, 1.0], dtype=torch.float64))
     assert LinearisedSGD(kernel, 0.2, 1).decoupled_sum() == pytest.approx(0.6 / 1.4 + 0.2 / 1.8)
