@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from common.figures import MARKERS, PALETTE, log_axis, mean_band, note, subplots
 
-from .update_step import loss
+from .sharp_wall import loss
 
 RULES = {"plain": "no noise", "nso": "NSO (both sides)", "wp_sgd": "WP-SGD (one side)"}
 COLOURS = dict(zip(RULES, (PALETTE[5], PALETTE[0], PALETTE[1]), strict=True))

@@ -8,6 +8,8 @@ import torch
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.optim import GaussianNoise, GradientRule, NoiseStability, PlainGradient, WeightPerturbation
 
+from .sharp_wall import loss
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -22,12 +24,6 @@ class Parameters(ExperimentParameters):
     start: tuple[float, float] = Field((1.1, 0.9), description="the weights W", source=OURS)
     noise_scale: float = Field(0.35, gt=0, description="σ of the perturbation U", source=OURS)
     draws: int = Field(2_000, ge=2, description="steps drawn to show their spread", source=OURS)
-
-
-def loss(weights: torch.Tensor) -> torch.Tensor:
-    """A valley that is narrow on one side: values [...] at points [..., 2]."""
-    x, y = weights.unbind(-1)
-    return 0.25 * x**2 + 0.6 * y**2 * (1 + x**2) + 0.15 * y**3
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:

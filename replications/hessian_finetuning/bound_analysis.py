@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from common.figures import log_axis, mean_band, note, subplots
 
-from .source_names import system_names, trained_parts
+from .source_labels import system_names, trained_parts
 
 LEAST_GAP = 1e-3
 """Nats; a smaller gap (or a negative one) counts as this."""

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from common.figures import log_axis, mean_band, note, subplots
 
-from .source_names import system_names
+from .source_labels import system_names
 
 ARMS = {"others": "trained on others\n(root mean square)", "own": "trained on these n"}
 """On what the weights were trained."""

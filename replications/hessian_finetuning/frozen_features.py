@@ -12,7 +12,7 @@ from common.experiments import DatasetName, ExperimentParameters, Field, RunCont
 from .backbones import BACKBONES, Files
 from .graph_network import packed_graphs
 from .probe import probe_accuracy
-from .source_names import as_tensor
+from .text_tensors import as_tensor
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from common.figures import mean_band, note, subplots
 
-from .source_names import substitutions, system_names, trained_parts
+from .source_labels import substitutions, system_names, trained_parts
 
 ARMS = {"sgd": "SGD", "sgd_twice": "SGD, twice the epochs", "wp_sgd": "WP-SGD", "nso": "NSO"}
 CURVATURE = {"trace": "Tr H, training loss", "test_trace": "Tr H, test loss", "sharpness": "λ₁, training loss"}

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from common.figures import PALETTE, note, subplots
 
-from .source_names import substitutions, system_names
+from .source_labels import substitutions, system_names
 
 RAW = {"digits": "pixels", "molecules": "packed graphs"}
 """What the probe is given where nothing is pretrained."""

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from common.figures import PALETTE, log_axis, note, subplots
 
 from .seven_analysis import MEASURES, selected, seven_metrics, within_seed_correlations
-from .source_names import substitutions, system_names, trained_parts
+from .source_labels import substitutions, system_names, trained_parts
 
 NAMES = {
     "sgd": "SGD",

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from common.figures import PALETTE, log_axis, mean_band, note, reference_line, subplots
 
-from .source_names import substitutions, system_names
+from .source_labels import substitutions, system_names
 
 KINDS = {"smooth": "smooth", "relu": "ReLU"}
 

@@ -18,7 +18,7 @@ from common.experiments import ExperimentParameters, Field, RunContext
 from common.models import initialise_uniform
 
 from .graph_network import PackedGraphNetwork
-from .source_names import as_text
+from .text_tensors import as_text
 from .upper_layers import upper_layers
 
 Name = Literal["image", "text", "digits", "molecules"]

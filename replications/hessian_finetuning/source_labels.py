@@ -1,12 +1,6 @@
-"""Which data and which pretrained weights a system has: kept with its features, recorded by runs, named on figures."""
+"""Which data and which pretrained weights a system has, as figures name them."""
 
-from typing import TYPE_CHECKING
-
-import torch
-from torch import Tensor
-
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 DATA = {
     "cifar10": "CIFAR-10",
@@ -29,22 +23,7 @@ WANTED = {"image": ("ResNet-34", None), "text": ("BERT-base", "MRPC"), "molecule
 """Network and data of the talk or of its authors' code, where a system has others below paper scale (D1)."""
 
 
-def as_tensor(text: str) -> Tensor:
-    """A text as bytes, uint8, to be kept beside features.
-
-    Example:
-        >>> as_text(as_tensor("mnist"))
-        'mnist'
-    """
-    return torch.tensor(list(text.encode()), dtype=torch.uint8)
-
-
-def as_text(kept: Tensor) -> str:
-    """The text of `as_tensor`."""
-    return bytes(kept.tolist()).decode()
-
-
-def system_names(records: "pd.DataFrame", separator: str = ", ") -> dict[str, str]:
+def system_names(records: pd.DataFrame, separator: str = ", ") -> dict[str, str]:
     """Network and data of every system of records with `system`, `weights` and `dataset`, in the order of figures.
 
     Example:
@@ -55,7 +34,7 @@ def system_names(records: "pd.DataFrame", separator: str = ", ") -> dict[str, st
     return {system: separator.join(names) for system, names in _sources(records).items()}
 
 
-def substitutions(records: "pd.DataFrame") -> str:
+def substitutions(records: pd.DataFrame) -> str:
     """What stands for networks and data of the talk, such as "MiniLM-L6 instead of BERT-base (D1)"; may be empty."""
     told = []
     for system, used in _sources(records).items():
@@ -65,7 +44,7 @@ def substitutions(records: "pd.DataFrame") -> str:
     return f"{', '.join(told)} (D1)" if told else ""
 
 
-def trained_parts(records: "pd.DataFrame") -> str:
+def trained_parts(records: pd.DataFrame) -> str:
     """How many of the uppermost stages are trained in each pretrained system, such as "MobileNetV2: upper 2 stages"."""
     rows = records[records["weights"].isin(NETWORKS)].drop_duplicates(["weights", "trainable_stages"])
     pairs = zip(rows["weights"], rows["trainable_stages"], strict=True)
@@ -73,7 +52,7 @@ def trained_parts(records: "pd.DataFrame") -> str:
     return f"trained besides the head: {', '.join(told)} (D3)" if told else ""
 
 
-def _sources(records: "pd.DataFrame") -> dict[str, tuple[str, str]]:
+def _sources(records: pd.DataFrame) -> dict[str, tuple[str, str]]:
     """Network and data by system."""
     rows = records.drop_duplicates("system")
     weights, data = (dict(zip(rows["system"], rows[name], strict=True)) for name in ("weights", "dataset"))
