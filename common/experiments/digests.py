@@ -22,13 +22,13 @@ _SAYING_NOTHING = ("description", "source", "unit")
 def code_digest(sources: Sources, module: str, entry: str) -> str:
     """Digest of all definitions of ours that `entry` of `module` uses.
 
-    `run` includes the module's `Parameters`; for `metrics` and `figures` a module without that function has
-    the digest of nothing.
+    `run` includes the module's `Parameters`. A module that does not exist, or has no such function, has the digest
+    of nothing. Where a definition lies plays no part: files may be moved.
     """
-    roots = [(module, entry)]
-    if entry == "run":
-        roots += [(module, "Parameters"), *_BEHIND_THE_CONTEXT]
     try:
+        roots = sources.resolve(module, entry)
+        if entry == "run":
+            roots += [(module, "Parameters"), *_BEHIND_THE_CONTEXT]
         found = sources.reachable(roots)
         for key, body in found.items():
             if key not in sources.texts:
@@ -42,11 +42,13 @@ def canonical(node: Any) -> Any:
     """A syntax tree as nested tuples: equal for equal code on Python 3.11 to 3.13.
 
     Empty fields, which versions print or add differently, are left out; so are docstrings and annotations of
-    function arguments, and the words of a `Field`.
+    function arguments, and the words of a `Field`. Of a relative import only the file's name counts, not the folder.
     """
     if isinstance(node, ast.AST):
         fields = []
         for name, value in ast.iter_fields(node):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                value = {"module": (node.module or "").rpartition(".")[2] or None, "level": 1}.get(name, value)
             if name in ("ctx", "kind", "type_comment", "returns") or (
                 isinstance(node, ast.arg) and name == "annotation"
             ):

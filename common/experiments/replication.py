@@ -19,7 +19,7 @@ from common.kept import kept
 from common.sources import line_of, load_typed, read_yaml
 
 ENTRIES = ("run", "metrics", "figures")
-"""Functions of an experiment's file that are called from outside."""
+"""What is called of an experiment: `run` in its own file, `metrics` and `figures` in that of its analysis."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,14 @@ class Replication:
         """Import name of an experiment's file."""
         return f"replications.{self.name}.{experiment}"
 
+    def analysis_module(self, experiment: str) -> str:
+        """Import name of the file with an experiment's metrics and figures; one that has neither has no such file."""
+        return f"replications.{self.name}.analysis.{experiment}"
+
+    def analysis_file(self, experiment: str) -> Path:
+        """The file of `analysis_module`, which may not exist."""
+        return self.folder / "analysis" / f"{experiment}.py"
+
     def parameter_fields(self, experiment: str) -> dict[str, ParameterField]:
         """Fields of the experiment's `Parameters`."""
         self.experiment(experiment)
@@ -124,7 +132,11 @@ class Replication:
     def code_digest(self, experiment: str, entry: str) -> str:
         """Digest of what `run`, `metrics` or `figures` of an experiment uses."""
         known = self._code_digests.get(f"{experiment}.{entry}")
-        return code_digest(self.sources, self.module(experiment), entry) if known is None else known
+        return self._code_digest(experiment, entry) if known is None else known
+
+    def _code_digest(self, experiment: str, entry: str) -> str:
+        module = self.module(experiment) if entry == "run" else self.analysis_module(experiment)
+        return code_digest(self.sources, module, entry)
 
     @cached_property
     def _code_digests(self) -> Mapping[str, str]:
@@ -139,7 +151,7 @@ class Replication:
         for experiment in self.experiments:
             for entry in ENTRIES:
                 with suppress(UserError):  # said where that entry is asked for
-                    found[f"{experiment}.{entry}"] = code_digest(self.sources, self.module(experiment), entry)
+                    found[f"{experiment}.{entry}"] = self._code_digest(experiment, entry)
         return found
 
     def datasets(self, run: Run) -> list[str]:

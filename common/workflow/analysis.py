@@ -105,8 +105,10 @@ class _Experiment:
         self.problems.append(Problem(self.experiment, sentence))
 
     def _imported(self) -> Any:
-        """The experiment's module; where it cannot be imported an empty one, and a problem."""
-        name = self.replication.module(self.experiment)
+        """The module with its metrics and figures; an empty one if there is none or, with a problem, if it fails."""
+        name = self.replication.analysis_module(self.experiment)
+        if not self.replication.analysis_file(self.experiment).is_file():
+            return types.ModuleType(name)
         try:
             return importlib.import_module(name)
         except KeyboardInterrupt:

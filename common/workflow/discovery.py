@@ -8,6 +8,7 @@ from common.errors import UserError
 from common.experiments.config import NAMES_ARE, axis_points, is_name
 from common.experiments.replication import ENTRIES, Replication, suggestion
 from common.experiments.syntax import Sources
+from common.files import published
 from common.kept import content_digest, kept
 from common.sources import read_source
 
@@ -80,6 +81,7 @@ def _check(replication: Replication, scale: str) -> None:
 
     replication.paper  # noqa: B018  (reading it checks it)
     read_source(replication.folder / "report.py")
+    _check_rooms(replication)
     for experiment in replication.experiments:
         for entry in ENTRIES:
             replication.code_digest(experiment, entry)
@@ -93,3 +95,20 @@ def _check(replication: Replication, scale: str) -> None:
         grid = {**config.grid, **config.settings(claim.decidable_from).grid}
         axes = {name: [value for value, _ in axis_points(name, axis)] for name, axis in grid.items()}
         claims.check(claim, None, axes)
+
+
+def _check_rooms(replication: Replication) -> None:
+    """Raise `UserError` where metrics or figures lie where nobody looks for them."""
+    experiments = replication.experiments
+    for path in published(replication.folder / "analysis", "*.py"):
+        if path.stem not in experiments:
+            raise UserError(
+                f"{path}: an analysis bears its experiment's name (what several share lies in analysis/shared/), and "
+                f"config.yaml has no experiment {path.stem!r}{suggestion(path.stem, experiments)}"
+            )
+    for experiment in experiments:
+        found = replication.sources.module(replication.module(experiment))
+        for entry in ("metrics", "figures"):
+            if found and entry in found.definitions:
+                where = replication.analysis_file(experiment)
+                raise UserError(f"{found.path}: {entry}() sees the records alone: move it to {where}.")

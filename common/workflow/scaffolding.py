@@ -10,7 +10,7 @@ from common import claims
 from common.errors import UserError
 from common.experiments.config import NAMES_ARE, is_name
 from common.experiments.replication import Replication
-from common.files import write_atomically
+from common.files import published, write_atomically
 from common.workflow.discovery import make_importable
 
 MARK = "SCAFFOLD"
@@ -36,10 +36,9 @@ def new(root: Path, name: str) -> list[Path]:
         "year": str(datetime.date.today().year),
     }
     written = []
-    for template in sorted(_TEMPLATES.glob("*.template")):
-        path = folder / template.stem
-        if path.name == "test.py":
-            path = root / "tests" / "unit" / "replications" / f"test_{name}.py"
+    for template in sorted(_TEMPLATES.rglob("*.template")):
+        place = _tests(root, name) if template.name.startswith("test_") else folder
+        path = place / template.relative_to(_TEMPLATES).with_suffix("")
         write_atomically(path, Template(template.read_text()).substitute(values))
         written.append(path)
     inventory = root / _INVENTORY
@@ -50,20 +49,26 @@ def new(root: Path, name: str) -> list[Path]:
     return written
 
 
+def _tests(root: Path, name: str) -> Path:
+    return root / "tests" / "unit" / "replications" / name
+
+
 def lint(replication: Replication) -> tuple[list[str], list[str]]:
     """What of a replication is unfinished, and what is only worth a look; a sentence each, with its place.
 
     Returns:
         (unfinished, notes): marks of the scaffold, claims without a place in the document, experiments without a
-        claim or outside the coverage; and numeric parameters without a unit, which is right where they have none.
+        claim or outside the coverage, files beside the experiments that are none; and numeric parameters without a
+        unit, which is right where they have none.
     """
-    return _scaffold(replication) + _unsourced(replication) + _unclaimed(replication), _without_unit(replication)
+    unfinished = [finding for look in (_scaffold, _unsourced, _unclaimed, _misplaced) for finding in look(replication)]
+    return unfinished, _without_unit(replication)
 
 
 def _scaffold(replication: Replication) -> list[str]:
     root = replication.root
     paths = [path for path in sorted(replication.folder.rglob("*")) if path.suffix in (".py", ".yaml", ".md")]
-    paths += sorted(root.glob(f"tests/unit/replications/**/test_{replication.name}*.py"))
+    paths += sorted(_tests(root, replication.name).rglob("*.py"))
     found = [
         f"{path.relative_to(root)}:{number}: still scaffold."
         for path in paths
@@ -111,6 +116,16 @@ def _illustrations(replication: Replication) -> set[str]:
     return {
         entry.experiment for entry in replication.paper.coverage if entry.experiment and entry.status == "illustration"
     }
+
+
+def _misplaced(replication: Replication) -> list[str]:
+    """Files at the top of the folder, which lists the experiments, that are none."""
+    return [
+        f"{path.relative_to(replication.root)}: config.yaml has no experiment {path.stem!r}; what experiments share "
+        "lies in shared/."
+        for path in published(replication.folder, "*.py")
+        if path.stem not in {*replication.experiments, "report"}
+    ]
 
 
 def _without_unit(replication: Replication) -> list[str]:

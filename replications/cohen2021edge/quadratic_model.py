@@ -1,19 +1,14 @@
 """From one point of training: gradient descent on the loss, and on the quadratic Taylor expansion of the loss there."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import Field, RunContext
 from common.hessian import Hessian, Problem
 
-from .setting import PAPER, Setting
-from .training import Training
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.setting import PAPER, Setting
+from .shared.training import Training
 
 
 class Parameters(Setting):
@@ -101,17 +96,3 @@ def quadratic_descent(problem: Problem, learning_rate: float, steps: int) -> Ite
         if step < steps:
             delta = delta - learning_rate * (gradient + bent)
             bent = hessian @ delta
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: growth of both losses over the horizon, and how far apart they end."""
-    from .edge_analysis import expansion_metrics
-
-    return expansion_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Both losses over the horizon, from each moment."""
-    from .edge_figures import expansion_figures
-
-    return expansion_figures(records)

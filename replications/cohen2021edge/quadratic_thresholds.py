@@ -2,17 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .setting import PAPER, Rule, stability_factor
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.setting import PAPER, Rule, stability_factor
 
 
 class Parameters(ExperimentParameters):
@@ -72,18 +67,3 @@ def _radius(curvature: float, rule: Rule, momentum: float) -> float:
     )
     step = torch.stack([torch.tensor([1.0, 0.0], dtype=torch.float64) - moved, velocity])
     return float(torch.linalg.eigvals(step).abs().max())
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: growth a step, and the threshold that was found over the formula."""
-    table = records.set_index("run")
-    return table.assign(threshold_ratio=table["threshold"] / table["formula"], regime_reached=True)[
-        ["growth", "threshold_ratio", "regime_reached"]
-    ]
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Growth a step against the largest curvature over the rule's threshold."""
-    from .edge_figures import growth_figure
-
-    return {"growth": growth_figure(records)}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch.nn import functional
@@ -17,12 +17,8 @@ from common.models.graph_networks import (
     weight_shapes,
 )
 
-from .bound_setting import Setting, norms_of
-from .graph_data import Batch, GraphData, generated, prepare, stratified_folds, subset
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.bound_setting import Setting, norms_of
+from .shared.graph_data import Batch, GraphData, generated, prepare, stratified_folds, subset
 
 CODE = "authors' public code"
 LIAO = "Liao et al. 2021"
@@ -245,17 +241,3 @@ def _hessian_measures(
         "examples": problem.count,
         "distance": math.sqrt(squared),
     }
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a network: gaps, ratios of bounds, the Hessian measure against the gap."""
-    from .comparison_analysis import comparison_metrics
-
-    return comparison_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 5, the ratios of the bounds over depth, and the Hessian measure against the gap."""
-    from .comparison_analysis import comparison_figures
-
-    return comparison_figures(records)

@@ -1,7 +1,7 @@
 """Table 1: by which factor each bound grows with the graph, on generated and real graphs, as depth grows."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
@@ -15,12 +15,16 @@ from common.bounds.graph_networks import (
 from common.datasets.graphs import load_graphs, load_network
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 
-from .random_graphs import barabasi_albert, block_model, erdos_renyi, path, ring_lattice, star, with_probabilities
-from .spectra import Network, diffusion_norms
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.random_graphs import (
+    barabasi_albert,
+    block_model,
+    erdos_renyi,
+    path,
+    ring_lattice,
+    star,
+    with_probabilities,
+)
+from .shared.spectra import Network, diffusion_norms
 
 OURS = "our choice; Table 1 names no graphs"
 Kind = Literal[
@@ -119,17 +123,3 @@ def random_ensemble(count: int, generator: torch.Generator) -> dict[str, torch.T
     empty = matrix.sum((-1, -2)) == 0
     matrix[empty, 0, 1] = matrix[empty, 1, 0] = 1  # the smallest graph with an edge
     return diffusion_norms(matrix)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a graph: how far below the degree each norm lies, and the factors of Table 1 at the largest depth."""
-    from .dependence_analysis import dependence_metrics
-
-    return dependence_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Table 1 as curves over depth, one panel a graph; norms over degrees."""
-    from .dependence_analysis import dependence_figures
-
-    return dependence_figures(records)

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .bound_setting import Setting, norms_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.bound_setting import Setting, norms_of
 
 SAME = "as in bound_comparison"
 
@@ -92,17 +88,3 @@ def _moved(run: Parameters, setting: Setting) -> list[tuple[str, float, Setting]
         if factor >= 1:
             moved.append(("width", factor, setting.wider(int(factor))))
     return moved + [("depth", float(run.depth + layers), setting.deeper(layers)) for layers in run.more_layers]
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a network: log₁₀ of each factor of each bound, and powers with which the bounds grow."""
-    from .sensitivity_analysis import sensitivity_metrics
-
-    return sensitivity_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Factors of each bound as stacked bars, and each bound along each axis."""
-    from .sensitivity_analysis import sensitivity_figures
-
-    return sensitivity_figures(records)

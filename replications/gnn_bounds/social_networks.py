@@ -1,16 +1,11 @@
 """The slide on graph statistics: the largest degree of five social networks against three spectral norms."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from common.datasets.graphs import load_network
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 
-from .spectra import Network
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.spectra import Network
 
 
 class Parameters(ExperimentParameters):
@@ -39,22 +34,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             **{f"{name}_products": norm.products for name, norm in norms.items()},
         )
         context.progress(number + 1, len(runs))
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a network: the degree over each norm, and the largest residual."""
-    names = ["adjacency_norm", "walk_norm", "normalised_norm"]
-    table = records.set_index("run")
-    residual = table[[f"{name}_residual" for name in names]].max(axis=1)
-    result = table[["degree", *names]].assign(residual=residual)
-    for name in names:
-        result[f"degree_over_{name}"] = table["degree"] / table[name]
-    result["walk_over_root_degree"] = table["walk_norm"] / table["degree"] ** 0.5
-    return result.assign(regime_reached=residual <= 10 * table["tolerance"])
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Degree and norms of each network as bars on a logarithmic axis."""
-    from .dependence_analysis import network_figures
-
-    return network_figures(records)

@@ -6,19 +6,15 @@ f(X, G) = 1ᵀ P X w / n with ‖w‖₂ ≤ r and one output. Two losses of Lip
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.bounds.graph_networks import linear_bound, linear_constant, printed_linear_bound
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .random_graphs import erdos_renyi
-from .spectra import diffusion_norms
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.random_graphs import erdos_renyi
+from .shared.spectra import diffusion_norms
 
 OURS = "our choice; the slide gives no data"
 
@@ -131,17 +127,3 @@ def _train(pooled: torch.Tensor, classes: torch.Tensor, radii: torch.Tensor, ste
         ahead = moved + (momentum - 1) / following * (moved - weights)
         weights, momentum = moved, following
     return weights
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a seed and arm: slopes over N and r, and how the gaps lie to both bounds."""
-    from .toy_analysis import toy_metrics
-
-    return toy_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Gaps and bounds over N and over r."""
-    from .toy_analysis import toy_figures
-
-    return toy_figures(records)

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.experiments import Field, RunContext
 
-from .training import Task, Training, TrainingParameters, split_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.training import Task, Training, TrainingParameters, split_table
 
 
 class Parameters(TrainingParameters):
@@ -38,17 +34,3 @@ def _task(run: Parameters, context: RunContext) -> Task:
         order = torch.randperm(len(task.train_answers), generator=own)
         task = replace(task, train_answers=task.train_answers[order])
     return task
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: accuracies (%) and logarithms of the losses at the end."""
-    from .grokking_analysis import final_metrics
-
-    return final_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Accuracy over steps in the three arms."""
-    from .grokking_figures import control_figures
-
-    return control_figures(records)

@@ -5,7 +5,6 @@ and the transformer of Fig. 4 with ReLU, as it ends with large weight decay.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -16,11 +15,7 @@ from common.hessian import Hessian, Problem, squared_frobenius_norm
 from common.models import ModularTransformer
 from common.optim import GaussianNoise, NoiseStability, PlainGradient, WeightPerturbation
 
-from .training import table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.training import table
 
 OURS = "our choice, deviation D9"
 Loss = Callable[[], torch.Tensor]
@@ -153,17 +148,3 @@ def _measure(
 
 def _flat(parameters: list[nn.Parameter]) -> torch.Tensor:
     return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: slopes of log variance over log σ, and the ratio of the two variances, for each loss."""
-    from .toy_analysis import variance_metrics
-
-    return variance_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Variance over σ for each loss."""
-    from .toy_figures import variance_figures
-
-    return variance_figures(records)

@@ -7,16 +7,12 @@ a multiple of ‖W‖_F², the trace of W Wᵀ, so that a lower trace means a ma
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.optim import GaussianNoise, GradientRule, NoiseStability, PlainGradient, WeightPerturbation
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 OURS = "our choice, deviation D8"
 
@@ -137,17 +133,3 @@ def _record(
     for member, run in enumerate(runs):
         values = {name: float(column[member]) for name, column in columns.items()}
         context.record(run, step=step, gradients=rule.gradient_evaluations, **values)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: logarithms (base 10) of loss, trace and recovery error at the end, and whether it fits."""
-    from .toy_analysis import sensing_metrics
-
-    return sensing_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Loss, trace and recovery error over gradients."""
-    from .toy_figures import sensing_figures
-
-    return sensing_figures(records)

@@ -1,18 +1,14 @@
 """The talk's picture of one update step: gradients on both sides of the weights, on a loss with a sharp wall."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.optim import GaussianNoise, GradientRule, NoiseStability, PlainGradient, WeightPerturbation
 
-from .sharp_wall import loss
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.sharp_wall import loss
 
 OURS = "our choice"
 
@@ -67,18 +63,3 @@ def _gradients(run: Parameters, rows: torch.nn.Parameter, noise: GaussianNoise) 
     rule.fill(lambda: loss(rows).sum())
     assert rows.grad is not None
     return rows.grad
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a rule: the spread of its gradient over draws, and its share of that of the one-sided gradient."""
-    table = records.set_index("run")[["spread"]].copy()
-    table["spread_share"] = table["spread"] / records.loc[records["rule"] == "wp_sgd", "spread"].mean()
-    table["regime_reached"] = True
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """The step on the contours of the loss."""
-    from .toy_figures import update_step_figures
-
-    return update_step_figures(records)

@@ -1,19 +1,14 @@
 """Theorem 1, McAllester's and Catoni's bounds at the trained weights beside the gap, as the network becomes deeper."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from common.experiments import Field, RunContext
 
-from .bound_values import bound_values
-from .fine_tuning import TuningParameters, tuning_of
-from .methods import METHODS
-from .systems import Name
-from .trained_members import trained_members
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.bound_values import bound_values
+from .shared.fine_tuning import TuningParameters, tuning_of
+from .shared.methods import METHODS
+from .shared.systems import Name
+from .shared.trained_members import trained_members
 
 
 class Parameters(TuningParameters):
@@ -46,17 +41,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         seed = context.stream_seed(run, "probes")
         values = bound_values(run, tuning.module(member), start, train, test, seed)
         context.record(run, **values, **tuning.source, **performance)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: decimal logarithms of bounds over the gap."""
-    from .bound_analysis import bound_metrics
-
-    return bound_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Bounds and gap over depth, and on the pretrained network."""
-    from .bound_analysis import bound_figure
-
-    return {"theorem1": bound_figure(records)}

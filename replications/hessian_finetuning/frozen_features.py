@@ -2,21 +2,17 @@
 
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 
-from .backbones import BACKBONES, Files
-from .graph_network import packed_graphs
-from .probe import probe_accuracy
-from .text_tensors import as_tensor
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.backbones import BACKBONES, Files
+from .shared.graph_network import packed_graphs
+from .shared.probe import probe_accuracy
+from .shared.text_tensors import as_tensor
 
 CHUNK = 50
 """Examples that pass the lower layers at once."""
@@ -118,18 +114,3 @@ def _drawn(run: Parameters, context: RunContext) -> tuple[Examples, Examples]:
 
 
 _SYSTEMS = {"image": _pretrained, "text": _pretrained, "digits": _digits, "molecules": _molecules}
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a system: test accuracy of the linear probe, and its excess over chance."""
-    table = records.drop_duplicates("run", keep="last").set_index("run")[["classes", "probe_accuracy"]]
-    table["probe_gain"] = table["probe_accuracy"] - 1 / table["classes"]
-    table["regime_reached"] = True
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """How well a linear classifier does on the frozen networks' outputs."""
-    from .probe_figure import probe_figure
-
-    return {"frozen_features": probe_figure(records)}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from torch import nn
 
@@ -10,13 +10,9 @@ from common.experiments import Field, RunContext
 from common.hessian import Problem, sharpness, trace
 from common.hessian.traces import Method
 
-from .fine_tuning import FineTuning, TuningParameters, tuning_of
-from .methods import METHODS
-from .pointwise import with_linear_layers
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.fine_tuning import FineTuning, TuningParameters, tuning_of
+from .shared.methods import METHODS
+from .shared.pointwise import with_linear_layers
 
 
 class Parameters(TuningParameters):
@@ -87,17 +83,3 @@ def _curvature(run: Parameters, context: RunContext, tuning: FineTuning, member:
         found = trace(problem, relative_error=error, budget=100, seed=seed, method=method)
         row |= {name: found.value, f"{name}_standard_error": found.standard_error}
     return row
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: the Hessian, the accuracies and the cost at the end."""
-    from .noise_analysis import noise_metrics
-
-    return noise_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 3: the Hessian along fine-tuning, and validation loss and accuracy."""
-    from .noise_figures import noise_figures
-
-    return noise_figures(records)

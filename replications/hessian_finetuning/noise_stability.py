@@ -1,7 +1,6 @@
 """Fig. 1: the loss under noise in the weights beside half its variance times the trace of the Hessian."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -9,15 +8,11 @@ from torch import nn
 from common.experiments import Field, RunContext
 from common.hessian import Problem
 
-from .fine_tuning import TuningParameters, tuning_of
-from .methods import METHODS
-from .perturbed_loss import perturbed_loss
-from .systems import Name
-from .trained_members import trained_members
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.fine_tuning import TuningParameters, tuning_of
+from .shared.methods import METHODS
+from .shared.perturbed_loss import perturbed_loss
+from .shared.systems import Name
+from .shared.trained_members import trained_members
 
 CODE = "code of the talk's authors"
 
@@ -59,17 +54,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         rows = perturbed_loss(problem, sigmas, draws=run.draws, trace_error=run.trace_error, seed=seed)
         for factor, row in zip(run.factors, rows, strict=True):
             context.record(run, factor=factor, parameters=problem.size, **row, **tuning.source, **performance)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: relative gaps at the authors' σ and at the smallest, and orders of the remainder."""
-    from .stability_analysis import stability_metrics
-
-    return stability_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Both sides over σ, and the gap between them."""
-    from .stability_figures import stability_figures
-
-    return stability_figures(records)

@@ -2,18 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from common.experiments import Field, RunContext
 
-from .fine_tuning import FineTuning, TuningParameters, tuning_of
-from .layer_measures import layer_measures
-from .methods import METHODS
-from .systems import System, load_systems
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.fine_tuning import FineTuning, TuningParameters, tuning_of
+from .shared.layer_measures import layer_measures
+from .shared.methods import METHODS
+from .shared.systems import System, load_systems
 
 
 class Parameters(TuningParameters):
@@ -82,17 +78,3 @@ def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTun
 
 def _value(run: Parameters) -> float:
     return run.strengths[run.strength - 1]
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: gaps, the measure in its readings, its rivals."""
-    from .seven_analysis import seven_metrics
-
-    return seven_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 2, the methods side by side, and the correlations of all measures with the gap."""
-    from .seven_figures import seven_figures
-
-    return seven_figures(records)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,15 +10,11 @@ from torch import Tensor, nn
 from common.experiments import Field, RunContext
 from common.hessian import Problem
 
-from .example_traces import example_traces
-from .fine_tuning import FineTuning, TuningParameters
-from .methods import METHODS
-from .systems import Name, load_systems
-from .trained_members import trained_members
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.example_traces import example_traces
+from .shared.fine_tuning import FineTuning, TuningParameters
+from .shared.methods import METHODS
+from .shared.systems import Name, load_systems
+from .shared.trained_members import trained_members
 
 
 class Parameters(TuningParameters):
@@ -71,17 +67,3 @@ def _deviation(traces: Tensor, run: Parameters, context: RunContext) -> float:
     source = context.generator(run, "probes")
     chosen = torch.randint(len(traces), (run.subsets, run.examples), generator=source)
     return float((traces[chosen].mean(1) - traces.mean()).square().mean().sqrt())
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: log n and log of the difference."""
-    from .convergence_analysis import convergence_metrics
-
-    return convergence_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """The difference over n, at fixed and at trained weights."""
-    from .convergence_analysis import convergence_figure
-
-    return {"claim2": convergence_figure(records)}

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.experiments import Field, RunContext
 
-from .sweep import SweepParameters, Task, prepare, train_and_measure
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.sweep import SweepParameters, Task, prepare, train_and_measure
 
 
 class Parameters(SweepParameters):
@@ -43,17 +39,3 @@ def _prepare(run: Parameters, context: RunContext) -> Task:
         order = torch.randperm(len(task.targets), generator=own).to(task.targets.device)
         task = replace(task, targets=task.targets[order])
     return task
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: every measure at the last epoch."""
-    from .sweep_analysis import control_metrics
-
-    return control_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Gap, Ψ and Tr H of the three arms."""
-    from .sweep_figures import control_figures
-
-    return control_figures(records)

@@ -1,7 +1,6 @@
 """Lemmas 6 and 8 and Theorem 7 on two-layer networks trained on MNIST, and M against G over the perturbation."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -10,15 +9,11 @@ from common.bounds.pacgen import neighbourhood, rho_by_norm
 from common.bounds.perturbation import uniform_divergence, uniform_levels, uniform_sharpness
 from common.experiments import Field, RunContext
 
-from .bound_versions import Case, Side, all_versions, theorem_7_shortfall
-from .network_data import load_problem, load_weights
-from .two_layer import LossName, Problem
-from .two_layer_curvature import Curvature
+from .shared.bound_versions import Case, Side, all_versions, theorem_7_shortfall
+from .shared.network_data import load_problem, load_weights
+from .shared.two_layer import LossName, Problem
+from .shared.two_layer_curvature import Curvature
 from .two_layer_network import Parameters as NetworkParameters
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 LOSSES: tuple[LossName, ...] = ("cross_entropy", "probability")
 
@@ -120,20 +115,3 @@ def _record_levels(
         for member, run in enumerate(runs):
             values = {name: float(value[member]) for name, value in columns.items()}
             context.record(run, kind="level", scale=scale, **values)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a seed: the versions of the bounds, and where M + G and the measured sum have their minima."""
-    from .bound_analysis import bound_metrics, level_metrics
-
-    return bound_metrics(records).join(level_metrics(records))
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Every version term by term, and the trade-off over the perturbation."""
-    from .bound_analysis import bound_figure, level_figure
-
-    return {
-        "network_bounds": bound_figure(records, "Bounds on two-layer networks, MNIST"),
-        "network_tradeoff": level_figure(records),
-    }

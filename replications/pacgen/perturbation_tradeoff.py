@@ -5,7 +5,6 @@ sides of each inequality are known.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,14 +12,10 @@ from common.bounds.pac_bayes import hoeffding_complexity
 from common.bounds.perturbation import uniform_divergence, uniform_levels, uniform_sharpness
 from common.experiments import Field, RunContext
 
-from .pair_search import PairSearch
-from .quadrature import expected_along_segment, expected_cubed_norm, expected_over_uniform
-from .shared_network import cross_entropy
-from .toy_pairs import LocalConstants, LocalGeometry, Pair, find_pair, local_geometry
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.pair_search import PairSearch
+from .shared.quadrature import expected_along_segment, expected_cubed_norm, expected_over_uniform
+from .shared.shared_network import cross_entropy
+from .shared.toy_pairs import LocalConstants, LocalGeometry, Pair, find_pair, local_geometry
 
 Objective = Callable[[torch.Tensor], torch.Tensor]
 PLACES = ("sharp", "flat")
@@ -167,17 +162,3 @@ class _Toy:
             for place, name in enumerate(PLACES)
             for number, share in enumerate(shares)
         ]
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a mixture: distances from Lemma 6's optimum, slacks of the inequalities, premises."""
-    from .tradeoff_analysis import tradeoff_metrics
-
-    return tradeoff_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """M against G at the first seed, best perturbations over all seeds, and correlated perturbations."""
-    from .tradeoff_analysis import tradeoff_figures
-
-    return tradeoff_figures(records)

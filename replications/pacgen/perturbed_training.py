@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -15,10 +15,6 @@ from common.training.images import ImageBatches, averaged_down
 from common.training.residual import Recipe
 from common.training.rules import RuleTraining
 from common.training.schedules import constant
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 PAPER = "Wang et al. 2018"
 SECTION = f"{PAPER}, section 8"
@@ -139,17 +135,3 @@ def _perturbation(rule: GradientRule) -> dict[str, float]:
     weights = torch.cat([parameter.detach().reshape(-1) for parameter in rule.parameters])
     size = float(levels.sigma.norm() / 3**0.5 / weights.norm())
     return {"open_share": levels.open_share, "curvature_share": levels.curvature_share, "noise_over_weights": size}
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: accuracies (per cent) and the perturbation at the last epoch."""
-    from .perturbed_analysis import perturbed_metrics
-
-    return perturbed_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 7, the differences at the end, and what the perturbation is made of."""
-    from .perturbed_analysis import perturbed_figures
-
-    return perturbed_figures(records)

@@ -1,7 +1,6 @@
 """Section 6: Ψ, the bound (13), Tr H and λ₁ of one function, a two-layer ReLU network written as (α w¹, w²/α)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -9,14 +8,10 @@ from common.bounds.pacgen import neighbourhood, pacgen, rho_by_norm
 from common.bounds.perturbation import uniform_bound, uniform_levels
 from common.experiments import Field, RunContext
 
-from .network_data import load_problem, load_weights
-from .two_layer import Sizes
-from .two_layer_curvature import Curvature
+from .shared.network_data import load_problem, load_weights
+from .shared.two_layer import Sizes
+from .shared.two_layer_curvature import Curvature
 from .two_layer_network import Parameters as NetworkParameters
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 SECTION = "Wang et al. 2018, section 6"
 FIGURES_3_TO_6 = "Wang et al. 2018, Figs. 3-6; not stated for section 6"
@@ -128,17 +123,3 @@ def equation_23_error(
     found = curvature.product(sizes.rescale(weights, alpha), vectors)
     error: torch.Tensor = (found - expected).norm(dim=1) / expected.norm(dim=1)
     return error
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: every measure, and its change against α = 1 at the same seed."""
-    from .reparametrisation_analysis import reparametrisation_metrics
-
-    return reparametrisation_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Ψ, bound, Tr H and λ₁ over α; Ψ per weight in its readings."""
-    from .reparametrisation_analysis import reparametrisation_figures
-
-    return reparametrisation_figures(records)

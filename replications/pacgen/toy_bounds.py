@@ -1,21 +1,16 @@
 """Lemmas 6 and 8 and Theorem 7 on the toy, as printed and corrected, beside the perturbed loss on fresh data."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import Field, RunContext
 
-from .bound_versions import Bound, Case, Side, all_versions, theorem_7_shortfall
-from .minima import Function, in_chunks
-from .shared_network import cross_entropy
-from .toy_pairs import LocalConstants, Pair, kept_pair, local_geometry, probability_loss
-from .two_layer import LossName
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.bound_versions import Bound, Case, Side, all_versions, theorem_7_shortfall
+from .shared.minima import Function, in_chunks
+from .shared.shared_network import cross_entropy
+from .shared.toy_pairs import LocalConstants, Pair, kept_pair, local_geometry, probability_loss
+from .shared.two_layer import LossName
 
 PLACES = ("sharp", "flat")
 
@@ -87,17 +82,3 @@ def _perturbed_loss(loss: Function, case: Case, bound: Bound, units: torch.Tenso
     """E L(w + u) on the fresh sample, mean over the draws, [2]."""
     points = case.weights + torch.stack([bound.draw(case.kappa, unit) for unit in units])
     return in_chunks(loss, points.flatten(0, 1)).view(len(units), -1).mean(0)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a mixture: value, share of the divergence and margin over the loss on fresh data of each version."""
-    from .bound_analysis import bound_metrics
-
-    return bound_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Every version term by term, mean over mixtures and both minima."""
-    from .bound_analysis import bound_figure
-
-    return {"toy_bounds": bound_figure(records, "Bounds on the toy")}

@@ -1,7 +1,6 @@
 """Figure 1: sharp and flat minimum of a five-layer network with two parameters."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -15,13 +14,9 @@ from common.bounds.perturbation import (
 )
 from common.experiments import Field, RunContext
 
-from .minima import CHUNK, Function, derivatives, in_chunks, square_grid
-from .pair_search import OURS, PAPER, FoundPair, PairSearch, search_pair
-from .shared_network import cross_entropy, logit_difference
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.minima import CHUNK, Function, derivatives, in_chunks, square_grid
+from .shared.pair_search import OURS, PAPER, FoundPair, PairSearch, search_pair
+from .shared.shared_network import cross_entropy, logit_difference
 
 FIGURES_3_TO_6 = f"{PAPER}, Figs. 3-6; not stated for Fig. 1"
 
@@ -194,17 +189,3 @@ def _box(points: torch.Tensor, count: int) -> torch.Tensor:
     """Lattice [count², 2] over the sample's box."""
     low, high = _ends(points)
     return low + (high - low) * (square_grid(1.0, count) + 1) / 2
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: each measure at both minima, and sharp minus flat; NaN where no mixture qualified."""
-    from .toy_analysis import pair_metrics
-
-    return pair_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 1 a–d for the first seed, and how the two minima compare over all seeds."""
-    from .toy_analysis import toy_figures
-
-    return toy_figures(records)

@@ -1,21 +1,15 @@
 """Two-layer ReLU networks trained on MNIST, kept for what is measured on them: reparametrisation and bounds."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 
-from .network_data import load_problem
-from .two_layer import Problem
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.network_data import load_problem
+from .shared.two_layer import Problem
 
 OURS = "our choice, deviation D11"
-FITTED_LOSS = 0.1  # nats
 
 
 class Parameters(ExperimentParameters):
@@ -65,30 +59,3 @@ def _one_epoch(weights: torch.Tensor, training: Problem, setting: Parameters, or
         variables = weights.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(batch.losses(variables).mean(1).sum(), variables)
         weights.sub_(gradient, alpha=setting.learning_rate)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: losses at the last epoch; the regime is a training loss below 0.1."""
-    last = records[records["epoch"] == records["epoch"].max()].set_index("run")[["training_loss", "test_loss"]]
-    gap, fitted = last["test_loss"] - last["training_loss"], last["training_loss"] < FITTED_LOSS
-    table: pd.DataFrame = last.assign(gap=gap, regime_reached=fitted)
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Training and test loss over the epochs."""
-    import pandas as pd
-
-    from common.figures import mean_band, note, subplots
-
-    figure, axes = subplots()
-    parts = [
-        records[["epoch", "seed", name]].set_axis(["epoch", "seed", "loss"], axis="columns").assign(of=label)
-        for name, label in (("training_loss", "training"), ("test_loss", "test"))
-    ]
-    mean_band(axes, pd.concat(parts), "epoch", "loss", group="of")
-    axes.set_yscale("log")
-    axes.set(xlabel="epochs", ylabel="cross-entropy (nats)", title="Two-layer ReLU network on MNIST")
-    axes.legend()
-    note(figure, f"the network is ours, on {int(records['training_images'].iloc[0]):,} images (D11)", "deviation")
-    return {"two_layer_training": figure}

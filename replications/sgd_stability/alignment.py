@@ -1,17 +1,12 @@
 """Figure 18: how gradient noise aligns with curvature along training and with growing width; its CIFAR-10 twin."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.experiments.parameters import DatasetName
 from common.training import Batches, Descent
 
-from .scalar_networks import alignment_factors, draw_images, draw_networks, errors_and_kernel, parameter_count
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.scalar_networks import alignment_factors, draw_images, draw_networks, errors_and_kernel, parameter_count
 
 FIGURE = "Wu 2025, Fig. 18; not stated"
 OURS = "our choice, D27"
@@ -62,17 +57,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             context.record(run, step=step, loss=loss, parameters=count, **values)
         context.progress(step, setting.measured[-1])
         context.checkpoint({"descent": descent.state(), "done": done})
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: factors at the end, the least μ on the way, unevenness of errors and gradients."""
-    from .alignment_analysis import alignment_metrics
-
-    return alignment_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Factors along training and over the number of parameters; errors against gradients."""
-    from .alignment_analysis import alignment_figures
-
-    return alignment_figures(records)

@@ -1,17 +1,13 @@
 """Propositions 1 and 2: alignment of noise and curvature in linear networks and random-feature models, for every θ."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .two_layer_relu import sphere
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.two_layer_relu import sphere
 
 PROPOSITIONS = "Wu 2025, Propositions 1 and 2"
 OURS = "our choice, D29"
@@ -125,25 +121,3 @@ def random_feature_alignment(run: Parameters, init: torch.Generator, probes: tor
         "mu_typical": float(typical),
         "rank": float(kept.sum()),
     }
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: the least μ, alone and times d.
-
-    Random features are in their regime where n ≥ d⁵, the premise of Proposition 2 with its factor taken as 1.
-    """
-    import numpy as np
-
-    rows = records.set_index("run")
-    table = rows.select_dtypes("number").drop(columns=["dimension", "seed"])
-    table["mu_times_dimension"] = rows["dimension"] * table["mu_smallest"]
-    table["log_mu"] = np.log(table["mu_smallest"].clip(lower=1e-12))
-    premise = rows["examples"] >= rows["dimension"] ** 5
-    return table.assign(regime_reached=premise | (rows["model"] == "linear"))
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """The least μ over the dimension for both models."""
-    from .alignment_analysis import propositions_figure
-
-    return {"propositions": propositions_figure(records)}

@@ -2,17 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.hessian import Problem, sharpness, trace
 from common.training import Descent, FullyConnectedEnsemble
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 OURS = "our choice, deviation D45"
 SHOWN = 241
@@ -116,29 +112,3 @@ def _record(
     context.record(run, kind="end", steps=steps, **found)
     for place, value in zip(shown.flatten().tolist(), values.flatten().tolist(), strict=True):
         context.record(run, kind="curve", x=place, y=value)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: logarithms of losses and curvature, and of η λ₁/2 with the η of the arm `descent`.
-
-    The regime is a training loss at most 1.05 times the goal.
-    """
-    import numpy as np
-    import pandas as pd
-
-    ends = records[records["kind"] == "end"].set_index("run")
-    table = ends[["training_loss", "test_loss", "lambda_1", "trace", "steps"]].copy()
-    for name in ("test_loss", "lambda_1", "trace"):
-        table[f"log10_{name}"] = np.log10(ends[name].clip(lower=1e-12))
-    rate = records.loc[records["arm"] == "descent", "learning_rate"].iloc[0]
-    table["log10_instability"] = np.log10(rate * ends["lambda_1"].clip(lower=1e-12) / 2)
-    table["regime_reached"] = ends["training_loss"] <= 1.05 * ends["stopping_loss"]
-    found: pd.DataFrame = table.reindex(pd.Index(records["run"].unique(), name="run"))
-    return found.assign(regime_reached=found["regime_reached"].fillna(False).astype(bool))
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """`fig3`: the functions of both minima of one seed, and test loss against Tr H of all seeds."""
-    from .bad_minimum_figures import bad_minimum_figures
-
-    return bad_minimum_figures(records)

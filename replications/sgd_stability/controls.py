@@ -1,7 +1,6 @@
 """Controls of the pipeline: rescaled neurons plant sharpness; the same arm drawn again plants none."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -9,12 +8,8 @@ from common.experiments import Field, RunContext
 from common.models import FullyConnected
 from common.training import STOPPED, Batches, Descent
 
-from .image_regression import RegressionParameters, accuracy, first_images, networks, test_images
-from .layered_hessians import LayeredHessians, largest_eigenvalue, non_uniformity
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.image_regression import RegressionParameters, accuracy, first_images, networks, test_images
+from .shared.layered_hessians import LayeredHessians, largest_eigenvalue, non_uniformity
 
 ROUND = 500
 
@@ -77,24 +72,3 @@ def _rescale(model: FullyConnected, factor: float) -> None:
     first.weight.mul_(factor)  # type: ignore[operator]
     first.bias.mul_(factor)  # type: ignore[operator]
     second.weight.div_(factor)  # type: ignore[operator]
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: logarithms of a and s, test accuracy and how much it is above that of the plain arm."""
-    import numpy as np
-
-    table = records.groupby("run", sort=False).last()
-    for name in ("sharpness", "non_uniformity"):
-        table[f"log_{name}"] = np.log(table[name])
-    plain = table[table["arm"] == "plain"].set_index("seed")["test_accuracy"]
-    table["test_accuracy_change"] = table["test_accuracy"] - plain.reindex(table["seed"]).to_numpy()
-    table["regime_reached"] = table["stopped"].astype(bool)
-    kept = ["log_sharpness", "log_non_uniformity", "test_accuracy", "test_accuracy_change", "regime_reached"]
-    return table[kept]
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """a, s and test accuracy of the three arms."""
-    from .controls_analysis import control_figures
-
-    return control_figures(records)

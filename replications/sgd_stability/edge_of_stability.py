@@ -1,7 +1,7 @@
 """Table 1 and Figure 14: the sharpness of gradient descent's solutions lies at 2/η, and how it comes there."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -9,12 +9,8 @@ from common.experiments import Field, RunContext
 from common.hessian import Problem, sharpness
 from common.training import DIVERGED, STOPPED, Descent
 
-from .image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
-from .image_span import ImageSpan
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
+from .shared.image_span import ImageSpan
 
 
 class Parameters(RegressionParameters):
@@ -134,17 +130,3 @@ class _Training:
             self.descent.restore(state["descent"])
             self.vectors.copy_(state["vectors"])
             self.rounds = state["rounds"]
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: λ₁ of the solution, its late mean, and both over 2/η."""
-    from .edge_analysis import edge_metrics
-
-    return edge_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Table 1 as points beside the authors' means, and Figure 14: λ₁ along training."""
-    from .edge_analysis import edge_figures
-
-    return edge_figures(records)

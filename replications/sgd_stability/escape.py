@@ -1,21 +1,17 @@
 """Figures 11 and 19, Theorem 4: from gradient descent's minimum SGD escapes exponentially fast, or stays."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from common.experiments import Field, RunContext
 from common.training import DIVERGED, STOPPED, Batches, Descent, FullyConnectedEnsemble
 
-from .image_span import ImageSpan
-from .layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
-from .linearised_sgd import LinearisedSGD
-from .parity import LECTURE, ParityParameters, parity_accuracy, parity_examples
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.image_span import ImageSpan
+from .shared.layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
+from .shared.linearised_sgd import LinearisedSGD
+from .shared.parity import LECTURE, ParityParameters, parity_accuracy, parity_examples
 
 DRAWN = 40
 """Trajectories of a run whose losses are recorded one by one."""
@@ -171,17 +167,3 @@ class _Afterwards:
             steps_taken=int(self.descent.steps[member]), loss=float(self.descent.losses[member]),
             sharpness_after=found.value, test_accuracy=parity_accuracy(model, run, self.context),
         )  # fmt: skip
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: growth of the loss, γ₀, the conditions of stability, sharpness before and after."""
-    from .escape_analysis import escape_metrics
-
-    return escape_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 19, the thresholds, and Figure 11: sharpness before and after."""
-    from .escape_analysis import escape_figures
-
-    return escape_figures(records)

@@ -2,17 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .two_layer_relu import Network, sphere
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.two_layer_relu import Network, sphere
 
 THEOREM_3 = "Wu 2025, Theorem 3 (Wu and Su 2023, Theorem 4.3)"
 OURS = "our choice, D23"
@@ -104,17 +99,3 @@ def _train(
             context.progress(step + 1, setting.steps)
             context.checkpoint({"step": step + 1, "flat": flat, "first": first, "second": second})
     return Network(flat[:, :width], flat[:, width:].unflatten(1, shapes[1]))
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: error, sharpness, and the bound of Theorem 3 where it says something."""
-    from .flat_interpolants_analysis import flat_interpolants_metrics
-
-    return flat_interpolants_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Error over the number of examples, beside Tr²(G)/n."""
-    from .flat_interpolants_analysis import flat_interpolants_figures
-
-    return flat_interpolants_figures(records)

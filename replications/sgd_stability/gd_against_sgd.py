@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -10,10 +10,6 @@ from torch import nn
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.models import SmallVGG
 from common.training import Batches, FullyConnectedEnsemble, ModuleEnsemble
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 GEIPING = "Geiping et al. 2022, as quoted in Fig. 4"
 
@@ -197,19 +193,3 @@ def _networks(
         return ModuleEnsemble.drawn(make, generators, loss="cross_entropy", device=device)
     sizes = (features, setting.width, setting.width, classes)
     return FullyConnectedEnsemble.drawn(sizes, generators, loss="cross_entropy", device=device)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: accuracy and training loss at the end."""
-    last = records[records["last"].astype(bool)].set_index("run")
-    table = last[["test_accuracy", "training_loss"]].reindex(records["run"].unique())
-    table["regime_reached"] = table["training_loss"].notna()
-    table.index.name = "run"
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 4's table as points."""
-    from .gd_analysis import gd_figures
-
-    return gd_figures(records)

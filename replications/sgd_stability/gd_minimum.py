@@ -1,17 +1,12 @@
 """The minima that SGD shall leave: gradient descent on digit parity, one output, run to the edge of stability."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from common.experiments import Field, RunContext
 from common.training import STOPPED, Descent, FullyConnectedEnsemble
 
-from .layered_hessians import LayeredHessians, largest_eigenvalue
-from .parity import ParityParameters, parity_accuracy, parity_examples
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.layered_hessians import LayeredHessians, largest_eigenvalue
+from .shared.parity import ParityParameters, parity_accuracy, parity_examples
 
 ROUND = 1000
 
@@ -52,16 +47,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             sharpness_error=found.error, test_accuracy=parity_accuracy(model, run, context),
             stopped=bool(descent.status[member] == STOPPED),
         )  # fmt: skip
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: λ₁ over 2/η."""
-    table = records.groupby("run", sort=False).last()
-    table["edge_ratio"] = table["sharpness"] * table["learning_rate"] / 2
-    table["regime_reached"] = table["stopped"].astype(bool)
-    return table[["sharpness", "edge_ratio", "loss", "steps", "test_accuracy", "regime_reached"]]
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """None: `escape` draws what starts here."""
-    return {}

@@ -1,19 +1,15 @@
 """Figure 6: loss and accuracy on the line between the networks of small and of large batches."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.datasets import Dataset, Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 
-from .classifiers import Architecture, Standardise, loss_and_error, set_flat, untrained
 from .large_batch import KESKAR, training_split
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.classifiers import Architecture, Standardise, loss_and_error, set_flat, untrained
 
 
 class Parameters(ExperimentParameters):
@@ -61,17 +57,3 @@ def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:
 def _first(split: Split, run: Parameters) -> Split:
     size = min(run.evaluated_images, len(split))
     return Split(split.name, split.inputs[:size], split.targets[:size])
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: how much faster the loss rises around the large-batch end than around the small-batch one."""
-    from .interpolation_analysis import interpolation_metrics
-
-    return interpolation_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """`fig6`: cross-entropy and accuracy over α."""
-    from .interpolation_analysis import interpolation_figures
-
-    return interpolation_figures(records)

@@ -1,7 +1,7 @@
 """Tables 1, 2 and 4 of Keskar et al.: accuracy and sharpness after ADAM with small and large batches."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
@@ -10,7 +10,7 @@ from common.experiments import DatasetName, ExperimentParameters, Field, RunCont
 from common.experiments.seeds import stream_seed
 from common.hessian import Problem, box_sharpness, sharpness, trace
 
-from .classifiers import (
+from .shared.classifiers import (
     CLASSES,
     Architecture,
     Members,
@@ -20,10 +20,6 @@ from .classifiers import (
     loss_and_error,
     untrained,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 KESKAR = "Keskar et al. 2017"
 CHECKS = 10
@@ -202,17 +198,3 @@ class _Training:
             )
             values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.converged}
         return values
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: accuracies, sharpness and their logarithms at the end and at the crossing."""
-    from .large_batch_analysis import large_batch_metrics
-
-    return large_batch_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Tables 2 and 4 as figures, with the paper's numbers."""
-    from .large_batch_analysis import large_batch_figures
-
-    return large_batch_figures(records)

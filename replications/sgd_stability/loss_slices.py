@@ -1,7 +1,7 @@
 """Figure 5: slices through the loss of residual networks with and without skip connections."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -10,12 +10,8 @@ from common.datasets import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.models import ResidualCifar
 
-from .classifiers import CLASSES
-from .filter_directions import filter_normalised, losses_on_plane
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.classifiers import CLASSES
+from .shared.filter_directions import filter_normalised, losses_on_plane
 
 LI = "Li et al. 2018"
 OURS = "deviation D44"
@@ -122,17 +118,3 @@ def _slice(
     losses = losses_on_plane(network, directions, points, inputs[part], targets[part])
     for (a, b), loss in zip(points, losses, strict=True):
         context.record(run, kind="slice", a=a, b=b, loss=loss)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: how much of the slice is not convex, and how fast the loss rises around the minimum."""
-    from .loss_slices_analysis import slice_metrics
-
-    return slice_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """`fig5`: both slices of one seed."""
-    from .loss_slices_analysis import slice_figures
-
-    return slice_figures(records)

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .memorising_networks import (
+from .shared.memorising_networks import (
     corrected_memorising,
     generalising,
     hessian_trace,
@@ -17,11 +17,7 @@ from .memorising_networks import (
     printed_memorising,
     violating_pairs,
 )
-from .two_layer_relu import Network
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.two_layer_relu import Network
 
 WEN = "Wen, Li and Ma 2023, setting of the figure that the lecture's Fig. 8 shows"
 OURS = "our choice, D26"
@@ -149,7 +145,7 @@ def _record(run: Parameters, context: RunContext, epoch: int, network: Network, 
 def _steps(run: Parameters) -> Callable[..., None]:
     """Epochs in place, on arrays: (outer, inner, inputs, targets, epochs, radius, generator of the order)."""
     try:
-        from .sequential_training import descend, descend_by_examples
+        from .shared.sequential_training import descend, descend_by_examples
     except ModuleNotFoundError as error:
         raise RuntimeError("its training steps are compiled and need the package numba; install it") from error
 
@@ -165,17 +161,3 @@ def _steps(run: Parameters) -> Callable[..., None]:
         descend_by_examples(outer, inner, inputs, targets, order, run.learning_rate, radius)
 
     return full_batch if run.method == "gd" else one_by_one
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: of the constructions, or of the end of a training."""
-    from .memorising_minimum_analysis import memorising_minimum_metrics
-
-    return memorising_minimum_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 8 for every baseline, and the constructions."""
-    from .memorising_minimum_analysis import memorising_minimum_figures
-
-    return memorising_minimum_figures(records)

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .noise_thresholds import (
+from .shared.noise_thresholds import (
     Load,
     critical_scale,
     geometry_aware_load,
@@ -16,10 +16,6 @@ from .noise_thresholds import (
     mean_losses,
     simulated_losses,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 SLIDE = 'Wu 2025, "The importance of noise structure"'
 OURS = "our choice, D20"
@@ -88,17 +84,3 @@ def _simulation(run: Parameters, name: str, steps: torch.Tensor, generator: torc
         "simulated": float(found.mean()),
         "simulated_error": float(found.std() / run.trajectories**0.5),
     }
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: what is critical under either noise, in units of the lecture's conditions."""
-    from .noise_structure_analysis import noise_structure_metrics
-
-    return noise_structure_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Critical ‖H‖_F and Tr H over the number of parameters."""
-    from .noise_structure_analysis import noise_structure_figures
-
-    return noise_structure_figures(records)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
@@ -19,12 +19,8 @@ from common.experiments import DatasetName, ExperimentParameters, Field, RunCont
 from common.hessian import Problem
 from common.hessian.ascent import maximise
 
-from .classifiers import Architecture, Standardise, error_probability, hardest_first, set_flat, untrained
 from .large_batch import KESKAR, training_split
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.classifiers import Architecture, Standardise, error_probability, hardest_first, set_flat, untrained
 
 LECTURE = "Wu 2025"
 OURS = "our choice, deviation D48"
@@ -149,17 +145,3 @@ def _complexities(run: Parameters, values: dict[str, Any], sigma: float) -> dict
         "divergence": grid_divergence(distance, variance=sigma**2, parameters=k).divergence,
     }
     return {name: float(value) for name, value in found.items()} | {"tail": 1 / math.sqrt(n)}
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: each version at its best σ, what it exceeds the gap by, and the steps of its proof."""
-    from .pac_bayes_flatness_analysis import flatness_metrics
-
-    return flatness_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """`flatness_bound`: the terms of each version over σ, for true and for random labels."""
-    from .pac_bayes_flatness_analysis import flatness_figures
-
-    return flatness_figures(records)

@@ -2,17 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.bounds.mcallester import fixed_complexity, maurer_complexity, optimistic_complexity, worst_log_moment
 from common.bounds.variational import QuadraticCase, finite_divergence, gibbs, log_expectation, variational_objective
 from common.experiments import ExperimentParameters, Field, RunContext
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 LECTURE = "Wu 2025"
 OURS = "our choice, deviation D47"
@@ -170,17 +165,3 @@ def _minimise(function: Callable[[torch.Tensor], torch.Tensor], start: torch.Ten
 
     optimiser.step(closure)
     return point.detach()
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: distances between both sides of the formula, shares of failures, and the steps of the proof."""
-    from .pac_bayes_theorem_analysis import theorem_metrics
-
-    return theorem_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """`donsker_varadhan` and `mcallester`."""
-    from .pac_bayes_theorem_analysis import theorem_figures
-
-    return theorem_figures(records)

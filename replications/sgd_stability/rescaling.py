@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -18,10 +18,6 @@ from common.hessian import (
     squared_norm_from_perturbations,
     trace_from_perturbations,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 SLIDE = 'Wu 2025, "Sharp Minima Can Generalize well"'
 IDENTITIES = 'Wu 2025, "Theoretical Questions", the three identities'
@@ -202,17 +198,3 @@ def _fixed_draws(
 ) -> Estimate:
     """An estimate whose draws are equal at every ρ: it never stops before its budget is spent."""
     return estimator(problem, radius, relative_error=1e-12, budget=draws * cost, seed=seed)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: growth of the sharpness by rescaling, and the order of the error of each identity."""
-    from .rescaling_analysis import rescaling_metrics
-
-    return rescaling_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Sharpness over the factor of rescaling, error of the identities over ρ."""
-    from .rescaling_analysis import rescaling_figures
-
-    return rescaling_figures(records)

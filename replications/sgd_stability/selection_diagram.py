@@ -1,7 +1,7 @@
 """Figures 16 and 17: sharpness and non-uniformity of the minima that SGD finds, and the regions where it is stable."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -11,13 +11,9 @@ from common.hessian import Problem
 from common.models import FullyConnected
 from common.training import DIVERGED, STOPPED, Batches, Descent
 
-from .image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
-from .image_span import ImageSpan
-from .layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
+from .shared.image_span import ImageSpan
+from .shared.layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
 
 ROUND = 500
 """Steps between checkpoints."""
@@ -105,17 +101,3 @@ def measured(
     values: dict[str, float | bool] = {name: estimate.value for name, estimate in found.items()}
     values |= {f"{name}_error": estimate.error for name, estimate in found.items()}
     return values | {"converged": all(estimate.converged for estimate in found.values())}
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: a, s, both over their bounds, the full criterion."""
-    from .selection_analysis import selection_metrics
-
-    return selection_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figures 16 and 17, the stable regions and the full criterion."""
-    from .selection_analysis import selection_figures
-
-    return selection_figures(records)

@@ -1,7 +1,6 @@
 """‖H‖_F of what SGD finds against the size of the network, beside the bound of Theorem 3; GD for contrast."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -9,7 +8,7 @@ from common.experiments import ExperimentParameters, Field, RunContext
 from common.experiments.parameters import DatasetName
 from common.training import Batches, Descent
 
-from .scalar_networks import (
+from .shared.scalar_networks import (
     alignment_factors,
     draw_images,
     draw_networks,
@@ -17,10 +16,6 @@ from .scalar_networks import (
     parameter_count,
     smallest_alignment,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 SLIDE = 'Wu 2025, "CIFAR-10 experiments"'
 OURS = "our choice, D28"
@@ -98,17 +93,3 @@ def _measure(
             mu=float(factors.mu[member]),
             mu_smallest=float(smallest[member]),
         )
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: ‖H‖_F, λ₁ and both in units of their bounds."""
-    from .size_independence_analysis import size_independence_metrics
-
-    return size_independence_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """‖H‖_F with its bound over the number of parameters, and over B."""
-    from .size_independence_analysis import size_independence_figures
-
-    return size_independence_figures(records)

@@ -2,15 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 OURS = "our choice, deviation D46"
 NEAR = 1e-3
@@ -74,20 +69,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 def _distance(position: torch.Tensor, target: float) -> torch.Tensor:
     """On the circle."""
     return (torch.remainder(position - target + math.pi, 2 * math.pi) - math.pi).abs()
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: shares of starts that end at C, at D, at another critical point, or keep moving."""
-    ends = records[records["kind"] == "ends"].set_index("run")
-    names = ["share_sharp", "share_flat", "share_elsewhere", "share_moving", "rise_sharp", "rise_flat"]
-    table: pd.DataFrame = ends[names].assign(
-        log10_rise_ratio=(ends["rise_sharp"] / ends["rise_flat"]).map(math.log10), regime_reached=True
-    )
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """`fig7` (flat against sharp), `fig12` (gradient flow) and `fig13` (gradient descent)."""
-    from .stable_minima_figures import stable_minima_figures
-
-    return stable_minima_figures(records)

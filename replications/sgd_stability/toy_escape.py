@@ -1,15 +1,10 @@
 """Figure 15 and equations (4) to (6): SGD leaves a minimum where gradient descent would stay."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 LECTURE = "Wu 2025"
 SHOWN = 12
@@ -109,17 +104,3 @@ def _multipliers(run: Parameters, context: RunContext) -> None:
                         second_predicted=square, second_error=float(squares.std() / run.draws**0.5),
                         typical=float(step.abs().clamp(min=1e-12).log().mean()),
                     )  # fmt: skip
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: whether all or no trajectories escape, when, and how simulation and equations (4)–(6) agree."""
-    from .toy_analysis import toy_metrics
-
-    return toy_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 15 and the multipliers."""
-    from .toy_analysis import toy_figures
-
-    return toy_figures(records)

@@ -1,17 +1,12 @@
 """Theorem 2: sharpness of two-layer ReLU networks against weighted ℓ₂ norms, which do not depend on the data."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .two_layer_relu import Network, sphere
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.two_layer_relu import Network, sphere
 
 THEOREM_2 = "Wu 2025, Theorem 2 (Wu and Su 2023, Theorem 4.1)"
 OURS = "our choice, D22"
@@ -122,17 +117,3 @@ def least_curved_neuron(
     inner, active = before.relu().square().mean(1), (before > 0).double().mean(1)
     best = int(torch.minimum(inner, active).argmin())
     return {"inner": float(inner[best]), "active": float(active[best]), "ratio": float(min(inner[best], active[best]))}
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: smallest and largest ratios over θ, rescalings and large enough n, and the worst neuron."""
-    from .weighted_norm_analysis import weighted_norm_metrics
-
-    return weighted_norm_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Ratios over the number of examples, and the worst neuron."""
-    from .weighted_norm_analysis import weighted_norm_figures
-
-    return weighted_norm_figures(records)

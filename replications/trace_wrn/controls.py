@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 
 from common.experiments import Field, RunContext
 
-from .perceptron import PerceptronParameters, Task, Training, prepare
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.perceptron import PerceptronParameters, Task, Training, prepare
 
 
 class Parameters(PerceptronParameters):
@@ -45,25 +41,3 @@ def _task(run: Parameters, context: RunContext) -> Task:
         order = torch.randperm(len(task.targets), generator=own).to(task.targets.device)
         task = replace(task, targets=task.targets[order])
     return task
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: gap and norm at the last epoch."""
-    last = records.sort_values("epoch").groupby("run").last()
-    table = last[["training_loss", "norm"]].copy()
-    table["loss_gap"] = last["test_loss"] - last["training_loss"]
-    table["regime_reached"] = last["epoch"] == last["epochs"]
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """The gap of each arm over the epochs."""
-    from common.figures import mean_band, note, subplots
-
-    figure, axes = subplots()
-    table = records.assign(gap=records["test_loss"] - records["training_loss"])
-    mean_band(axes, table, "epoch", "gap", group="arm", markers=True)
-    axes.set(xlabel="epochs", ylabel="ΔL, test − training loss (nats)", title="Controls")
-    axes.legend()
-    note(figure, f"perceptron on {int(records['training_images'].iloc[0]):,} images (D1)", "reduced")
-    return {"controls": figure}

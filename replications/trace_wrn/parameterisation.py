@@ -1,7 +1,6 @@
 """Is the measure invariant to the parameterisation, as the abstract says? One function, (α W₁, α b₁, W₂/α)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -9,12 +8,8 @@ from torch import nn
 from common.experiments import Field, RunContext
 from common.hessian import Hessian, Problem, sharpness, spectrum, trace
 
-from .perceptron import PAPER, PerceptronParameters
-from .trained_perceptron import images_of, network_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.perceptron import PAPER, PerceptronParameters
+from .shared.trained_perceptron import images_of, network_of
 
 
 class Parameters(PerceptronParameters):
@@ -62,17 +57,3 @@ def _measure(run: Parameters, context: RunContext, problem: Problem) -> None:
     for vector, (nodes, weights) in enumerate(zip(density.nodes.tolist(), density.weights.tolist(), strict=True)):
         for node, weight in zip(nodes, weights, strict=True):
             context.record(run, kind="node", vector=vector, node=node, weight=weight)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: every reading of the measure, and its change against α = 1 at the same seed."""
-    from .parameterisation_analysis import parameterisation_metrics
-
-    return parameterisation_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Every reading over α, relative to α = 1."""
-    from .parameterisation_analysis import parameterisation_figures
-
-    return parameterisation_figures(records)

@@ -1,7 +1,7 @@
 """What Tables 1 to 9 say by themselves: no training, the printed numbers and the networks' initial weights alone."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -13,12 +13,8 @@ from common.models.mnist_perceptron import MnistPerceptron
 from common.models.preactivation_resnet import PreactivationResNet
 from common.models.wide_resnet import WideResNet
 
-from .perceptron import PAPER
-from .published import TABLE_7, TABLE_8, TABLES
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.perceptron import PAPER
+from .shared.published import TABLE_7, TABLE_8, TABLES
 
 
 class Parameters(ExperimentParameters):
@@ -60,17 +56,3 @@ def _initialised(network: str, source: torch.Generator) -> nn.Module:
     model = makers[network]()
     model.initialise(source)
     return model  # type: ignore[no-any-return]
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a table: ratios between decays, what the columns can be, and tests of Tables 7 and 8."""
-    from .published_analysis import published_metrics
-
-    return published_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """The printed a beside printed gaps, and equation 7 worked out from the printed columns; Tables 7 and 8."""
-    from .published_analysis import published_figures
-
-    return published_figures(records)

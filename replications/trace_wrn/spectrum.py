@@ -1,7 +1,6 @@
 """Figure 1: spectra of the wide residual network without and with weight decay, by Lanczos quadrature."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -11,13 +10,9 @@ from common.hessian import Hessian, Problem
 from common.hessian import spectrum as quadrature
 from common.training.images import ImageBatches
 
-from .convolutional import ConvolutionalParameters, images_of, network_of, weight_norm
-from .perceptron import PAPER
+from .shared.convolutional import ConvolutionalParameters, images_of, network_of, weight_norm
+from .shared.perceptron import PAPER
 from .weight_decay_convolutional import NAME
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 FIGURE_1 = f"{PAPER}, Fig. 1"
 
@@ -56,19 +51,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         for vector, (nodes, weights) in enumerate(zip(density.nodes.tolist(), density.weights.tolist(), strict=True)):
             for node, weight in zip(nodes, weights, strict=True):
                 context.record(run, kind="node", vector=vector, node=node, weight=weight)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: ends of the spectrum, ‖w‖ and test error."""
-    final = records[records["kind"] == "final"].set_index("run")
-    table = final[["largest", "smallest", "norm"]].copy()
-    table["test_error"] = 100 * final["test_error"]
-    table["regime_reached"] = final["largest"] > 0
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figures 1 (a) to (c)."""
-    from .convolutional_figures import spectrum_figures
-
-    return spectrum_figures(records)

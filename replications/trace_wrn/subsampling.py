@@ -1,7 +1,7 @@
 """Figure 2: on mini-batches the traces of Hessian and Gauss–Newton matrix are right, those of their squares not."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -9,13 +9,9 @@ from torch import nn
 from common.experiments import Field, RunContext
 from common.hessian import GGN, Hessian, Problem, eigenpairs, trace
 
-from .curvature import squared_norm
-from .perceptron import PAPER, PerceptronParameters
-from .trained_perceptron import images_of, network_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.curvature import squared_norm
+from .shared.perceptron import PAPER, PerceptronParameters
+from .shared.trained_perceptron import images_of, network_of
 
 SINGLES = 4
 """Times as many draws of single images: their squares have heavy tails."""
@@ -71,17 +67,3 @@ def _record(
         pairs = eigenpairs(matrix, run.outliers, relative_error=0.05, products=60, seed=seed)
         values[f"squared_{name}"], _ = squared_norm(matrix, pairs, run.norm_probes, source)
     context.record(run, size=len(targets), batch=batch, full=len(targets) == run.full_images, **values)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: batch means over the full value, and the excess of squares over the predicted one."""
-    from .subsampling_analysis import subsampling_metrics
-
-    return subsampling_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Figure 2, and the excess against the batch size with its prediction."""
-    from .subsampling_analysis import subsampling_figures
-
-    return subsampling_figures(records)

@@ -1,7 +1,7 @@
 """Tables 7 to 9: L + γ ‖w‖² + η Tr G with one probe, against η = 0, and with the Hessian in place of G."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -12,12 +12,8 @@ from common.optim.trace_penalty import TracePenalty
 from common.training.images import ImageBatches
 from common.training.residual import Recipe, ResidualTraining, cross_entropy
 
-from .convolutional import ConvolutionalParameters, images_of, initialised, weight_norm
-from .perceptron import PAPER
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.convolutional import ConvolutionalParameters, images_of, initialised, weight_norm
+from .shared.perceptron import PAPER
 
 EQUATION_13 = f"{PAPER}, eq. 13"
 CHANCE_ERROR = 1.0
@@ -96,17 +92,3 @@ def _trace(
     few = slice(0, run.curvature_images)
     problem = Problem(model, nn.CrossEntropyLoss(), (batches.normalise(images[few]), targets[few]))
     return trace(problem, "ggn", relative_error=0.02).value
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: accuracies, losses, the training loss in units of that of guessing, log₁₀ Tr G."""
-    from .regulariser_analysis import regulariser_metrics
-
-    return regulariser_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Tables 7 and 8 as paired differences from η = 0, and training over the epochs."""
-    from .regulariser_analysis import regulariser_figures
-
-    return regulariser_figures(records)

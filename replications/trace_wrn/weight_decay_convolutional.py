@@ -1,7 +1,6 @@
 """Tables 2, 4 and 5: All-CNN-C, PreResNet-164 and WRN-28-10 on CIFAR-100 under weight decay."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -11,12 +10,8 @@ from common.hessian import Hessian, Problem, eigenpairs, trace
 from common.training.images import ImageBatches
 from common.training.residual import Recipe, ResidualTraining
 
-from .convolutional import ConvolutionalParameters, images_of, initialised, weight_norm
-from .curvature import squared_norm
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.convolutional import ConvolutionalParameters, images_of, initialised, weight_norm
+from .shared.curvature import squared_norm
 
 NAME = "weight_decay_convolutional"
 
@@ -81,17 +76,3 @@ def _measure(
         sharpness=float(pairs.values[largest]), sharpness_bound=float(pairs.errors[largest]),
         sharpness_converged=pairs.converged, **performance,
     )  # fmt: skip
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: gaps, curvature and the readings of the measure at the end of training."""
-    from .measure_analysis import convolutional_metrics
-
-    return convolutional_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Tables 2, 4 and 5 as figures."""
-    from .convolutional_figures import convolutional_figures
-
-    return convolutional_figures(records)

@@ -5,7 +5,6 @@ is in `published_tables`.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -13,12 +12,8 @@ from torch import nn
 from common.experiments import Field, RunContext
 from common.hessian import Hessian, Problem, eigenpairs, spectrum, trace
 
-from .curvature import squared_norm
-from .perceptron import PAPER, PerceptronParameters, Training, normalised, prepare
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.curvature import squared_norm
+from .shared.perceptron import PAPER, PerceptronParameters, Training, normalised, prepare
 
 TRAINING_SHARE = 0.4
 """Part of the work that is training, for the progress that is shown."""
@@ -80,17 +75,3 @@ def _measure(training: Training, member: int, run: Parameters, context: RunConte
     for vector, (nodes, weights) in enumerate(zip(density.nodes.tolist(), density.weights.tolist(), strict=True)):
         for node, weight in zip(nodes, weights, strict=True):
             context.record(run, kind="node", vector=vector, node=node, weight=weight)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: gaps, curvature and every reading of the measure at the end of training."""
-    from .measure_analysis import decay_metrics
-
-    return decay_metrics(records)
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Table 1 as figures: gap and curvature, the readings of a, equations 6 and 9, the spectra."""
-    from .decay_figures import decay_figures
-
-    return decay_figures(records)

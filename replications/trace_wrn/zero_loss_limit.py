@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -11,11 +10,7 @@ from torch.nn import functional
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.hessian import Problem, sharpness, trace
 
-from .perceptron import PAPER
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+from .shared.perceptron import PAPER
 
 THEOREM_1 = f"{PAPER}, Theorem 1"
 OURS = "our choice, deviation D9"
@@ -154,38 +149,3 @@ def _rescaling(at: Callable[[float, float], Problem], scale: float, wanted: floa
         if high - low < NARROW:
             break
     return math.exp((low + high) / 2)
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """One row a run: decades that loss and λ₁ fall from the first to the last point, in both arms."""
-    import numpy as np
-
-    ordered = records.sort_values(["run", "scale"])
-    first, last = ordered.groupby("run").first(), ordered.groupby("run").last()
-    table = first[[]].copy()
-    for name in ("loss", "sharpness", "trace"):
-        table[f"{name}_decades"] = np.log10(last[name] / first[name])
-        table[f"rescaled_{name}_decades"] = np.log10(last[f"rescaled_{name}"] / first[name])
-    table["rescaled_sharpness_change"] = (last["rescaled_sharpness"] / first["sharpness"] - 1).abs()
-    table["function_change"] = (ordered["rescaled_loss"] / ordered["loss"] - 1).abs().groupby(ordered["run"]).max()
-    table["regime_reached"] = first["separated"].astype(bool) & (table["loss_decades"] < -6)
-    return table
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """λ₁ and Tr H against the loss, on the ray and with rescaled layers."""
-    from common.figures import colours, note, subplots
-
-    figure, axes = subplots(size=(6.2, 4.6))
-    shade = colours(["sharpness", "trace"])
-    for seed, own in records.sort_values("scale").groupby("seed"):
-        for name, label in (("sharpness", "λ₁"), ("trace", "Tr H")):
-            label = label if seed == records["seed"].min() else ""
-            axes.loglog(own["loss"], own[name], "-o", color=shade[name], label=f"{label}, ray" if label else "_ray")
-            axes.loglog(own["rescaled_loss"], own[f"rescaled_{name}"], "--s", color=shade[name], mfc="none", mew=1,
-                        label=f"{label}, layers rescaled" if label else "_rescaled")  # fmt: skip
-    axes.invert_xaxis()
-    axes.set(xlabel="training loss (nats)", ylabel="curvature", title="Theorem 1 · curvature as the loss goes to 0")
-    axes.legend(loc="lower left")
-    note(figure, "two-layer ReLU network without biases on 7 × 7 MNIST, one line a seed (D9)", "deviation")
-    return {"theorem1": figure}

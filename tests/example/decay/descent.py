@@ -1,15 +1,10 @@
 """Figure 1: distance to the minimum along gradient descent on a quadratic."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 
 class Parameters(ExperimentParameters):
@@ -46,27 +41,3 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         if weights.norm() > 10:
             context.diverged(run, f"the distance reached {weights.norm():.3g}")
         context.save(run, "weights", {"w": weights})
-
-
-def metrics(records: "pd.DataFrame") -> "pd.DataFrame":
-    """The last distance of each run."""
-    import numpy as np
-
-    last = records.groupby("run", sort=False).last()
-    return last.assign(log_distance=np.log(last["distance"]), regime_reached=last["distance"] < 1)[
-        ["log_distance", "regime_reached"]
-    ]
-
-
-def figures(records: "pd.DataFrame") -> "dict[str, Figure]":
-    """Distance against steps."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4))
-    axes = figure.subplots()
-    for rate, rows in records.groupby("learning_rate"):
-        curve = rows.groupby("step")["distance"].mean()
-        axes.plot(curve.index, curve, label=f"learning rate {rate}")
-    axes.set(xlabel="step", ylabel="distance to the minimum", yscale="log")
-    axes.legend()
-    return {"fig1": figure}

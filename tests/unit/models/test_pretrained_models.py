@@ -114,7 +114,7 @@ def test_resnet_is_filled_from_torchvision_s_names() -> None:
 @pytest.mark.network
 def test_the_real_encoder_gives_the_similarities_that_its_authors_show() -> None:
     """Cosines of mean vectors, as the model's card prints them for these sentences."""
-    from replications.hessian_finetuning.backbones import BACKBONES
+    from replications.hessian_finetuning.shared.backbones import BACKBONES
 
     report = fetch("minilm_l6")
     assert report.available, report.explanation()

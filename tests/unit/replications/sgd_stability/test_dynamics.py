@@ -21,18 +21,19 @@ from replications.sgd_stability import (
     escape,
     gd_against_sgd,
     gd_minimum,
-    layered_hessians,
     selection_diagram,
     toy_escape,
 )
+from replications.sgd_stability.analysis import edge_of_stability as edge_of_stability_analysis
+from replications.sgd_stability.analysis.edge_of_stability import metrics as edge_metrics
+from replications.sgd_stability.analysis.escape import metrics as escape_metrics
+from replications.sgd_stability.analysis.selection_diagram import metrics as selection_metrics
+from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
 from replications.sgd_stability.controls import _rescale
-from replications.sgd_stability.edge_analysis import edge_metrics
-from replications.sgd_stability.escape_analysis import escape_metrics
-from replications.sgd_stability.image_span import ImageSpan
-from replications.sgd_stability.layered_hessians import LayeredHessians, criterion_ratio
-from replications.sgd_stability.linearised_sgd import LinearisedSGD
-from replications.sgd_stability.selection_analysis import selection_metrics
-from replications.sgd_stability.toy_analysis import toy_metrics
+from replications.sgd_stability.shared import layered_hessians
+from replications.sgd_stability.shared.image_span import ImageSpan
+from replications.sgd_stability.shared.layered_hessians import LayeredHessians, criterion_ratio
+from replications.sgd_stability.shared.linearised_sgd import LinearisedSGD
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -281,7 +282,7 @@ def test_an_edge_run_records_the_sharpness_that_the_toolkit_finds_and_its_end():
     np.testing.assert_allclose(last["sharpness"], end["sharpness"], rtol=0.03)
     found = edge_metrics(table)
     assert found["regime_reached"].all()
-    assert set(edge_of_stability.figures(table.assign(panel="fashion_mnist"))) == {"fig14", "table1"}
+    assert set(edge_of_stability_analysis.figures(table.assign(panel="fashion_mnist"))) == {"fig14", "table1"}
 
 
 def test_the_edge_is_read_from_the_late_mean_not_from_the_maximum():

@@ -13,7 +13,12 @@ from common.experiments.seeds import stream_seed
 from common.hessian import Problem
 from common.models import ResidualCifar
 from replications.sgd_stability import bad_minimum, large_batch, loss_slices, pac_bayes_theorem, stable_minima
-from replications.sgd_stability.classifiers import (
+from replications.sgd_stability.analysis.interpolation import metrics as interpolation_metrics
+from replications.sgd_stability.analysis.large_batch import metrics as large_batch_metrics
+from replications.sgd_stability.analysis.loss_slices import non_convex_share, rise
+from replications.sgd_stability.analysis.pac_bayes_theorem import metrics as theorem_metrics
+from replications.sgd_stability.pac_bayes_flatness import _worst_step
+from replications.sgd_stability.shared.classifiers import (
     Members,
     Standardise,
     error_probability,
@@ -24,12 +29,7 @@ from replications.sgd_stability.classifiers import (
     set_flat,
     untrained,
 )
-from replications.sgd_stability.filter_directions import filter_normalised, losses_on_plane
-from replications.sgd_stability.interpolation_analysis import interpolation_metrics
-from replications.sgd_stability.large_batch_analysis import large_batch_metrics
-from replications.sgd_stability.loss_slices_analysis import non_convex_share, rise
-from replications.sgd_stability.pac_bayes_flatness import _worst_step
-from replications.sgd_stability.pac_bayes_theorem_analysis import theorem_metrics
+from replications.sgd_stability.shared.filter_directions import filter_normalised, losses_on_plane
 
 
 def digits(train: int = 60, test: int = 30) -> Dataset:

@@ -9,7 +9,12 @@ import torch
 
 from common.hessian import GGN, Problem, dense
 from replications.sgd_stability import alignment_propositions, noise_structure, rescaling, weighted_norm
-from replications.sgd_stability.memorising_networks import (
+from replications.sgd_stability.analysis import alignment_propositions as alignment_propositions_analysis
+from replications.sgd_stability.analysis.noise_structure import metrics as noise_structure_metrics
+from replications.sgd_stability.analysis.rescaling import _log_fall
+from replications.sgd_stability.analysis.rescaling import metrics as rescaling_metrics
+from replications.sgd_stability.analysis.weighted_norm import metrics as weighted_norm_metrics
+from replications.sgd_stability.shared.memorising_networks import (
     corrected_memorising,
     generalising,
     hessian_trace,
@@ -18,17 +23,14 @@ from replications.sgd_stability.memorising_networks import (
     printed_memorising,
     violating_pairs,
 )
-from replications.sgd_stability.noise_structure_analysis import noise_structure_metrics
-from replications.sgd_stability.noise_thresholds import (
+from replications.sgd_stability.shared.noise_thresholds import (
     critical_scale,
     geometry_aware_load,
     isotropic_load,
     mean_losses,
     simulated_losses,
 )
-from replications.sgd_stability.rescaling_analysis import _log_fall, rescaling_metrics
-from replications.sgd_stability.two_layer_relu import Network, sphere
-from replications.sgd_stability.weighted_norm_analysis import weighted_norm_metrics
+from replications.sgd_stability.shared.two_layer_relu import Network, sphere
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -210,7 +212,7 @@ def test_random_features_count_where_there_are_as_many_examples_as_proposition_2
             ("random_features", 16, 400_000),
         )
     ]
-    table = alignment_propositions.metrics(pd.DataFrame(rows))
+    table = alignment_propositions_analysis.metrics(pd.DataFrame(rows))
     assert table["regime_reached"].tolist() == [True, True, False, False]
     assert table["mu_times_dimension"].iloc[1] == pytest.approx(1.6)
 

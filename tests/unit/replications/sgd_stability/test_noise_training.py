@@ -12,13 +12,11 @@ from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
 from common.hessian import Problem, alignment
 from common.training import Batches
-from replications.sgd_stability import (
-    alignment as alignment_experiment,
-)
+from replications.sgd_stability import alignment as alignment_experiment
 from replications.sgd_stability import flat_interpolants, memorising_minimum, size_independence
-from replications.sgd_stability.flat_interpolants_analysis import flat_interpolants_metrics
-from replications.sgd_stability.memorising_minimum_analysis import memorising_minimum_metrics
-from replications.sgd_stability.scalar_networks import (
+from replications.sgd_stability.analysis.flat_interpolants import metrics as flat_interpolants_metrics
+from replications.sgd_stability.analysis.memorising_minimum import metrics as memorising_minimum_metrics
+from replications.sgd_stability.shared.scalar_networks import (
     alignment_factors,
     alignment_of_noise,
     draw_images,
@@ -120,7 +118,7 @@ def problem() -> tuple[torch.Tensor, ...]:
 
 
 def test_compiled_descent_is_gradient_descent_with_weight_decay() -> None:
-    from replications.sgd_stability.sequential_training import descend
+    from replications.sgd_stability.shared.sequential_training import descend
 
     outer, inner, inputs, targets = problem()
     expected = (outer.clone(), inner.clone())
@@ -133,7 +131,7 @@ def test_compiled_descent_is_gradient_descent_with_weight_decay() -> None:
 
 @pytest.mark.parametrize("radius", [0.0, 0.3])
 def test_compiled_single_example_steps_are_those_of_sgd_and_sam(radius: float) -> None:
-    from replications.sgd_stability.sequential_training import descend_by_examples
+    from replications.sgd_stability.shared.sequential_training import descend_by_examples
 
     outer, inner, inputs, targets = problem()
     expected = (outer.clone(), inner.clone())

@@ -11,8 +11,10 @@ import torch
 from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
 from replications.trace_wrn import cost, trace_regulariser, weight_decay_convolutional
-from replications.trace_wrn.convolutional import images_of, initialised
-from replications.trace_wrn.regulariser_analysis import regulariser_metrics, sub_batch_metrics
+from replications.trace_wrn.analysis import cost as cost_analysis
+from replications.trace_wrn.analysis.shared.trace_penalty import regulariser_metrics
+from replications.trace_wrn.analysis.sub_batch import metrics as sub_batch_metrics
+from replications.trace_wrn.shared.convolutional import images_of, initialised
 
 THIN = {"dataset": "pictures", "depth": 10, "widening": 1, "width": 4, "side": 8, "training_images": 24,
         "test_images": 12, "epochs": 2, "batch_size": 12}  # fmt: skip
@@ -169,7 +171,7 @@ def test_counted_costs_are_equal_in_every_draw_and_ordered() -> None:
     for seed in (0, 1):
         context = Context("cost")
         cost.run([cost.Parameters(**{**setting, "seed": seed})], context)
-        tables.append(cost.metrics(pd.DataFrame(context.rows)))
+        tables.append(cost_analysis.metrics(pd.DataFrame(context.rows)))
     one, other = tables[0].iloc[0], tables[1].iloc[0]
     for name in ("ggn", "ggn_sub_batch", "ggn_weights", "hessian_weights", "measure"):
         assert one[f"work_{name}"] == other[f"work_{name}"]

@@ -18,12 +18,15 @@ from common.hessian import Hessian, Problem, dense, eigenpairs
 from common.models.mnist_perceptron import MnistPerceptron
 from common.training.schedules import linear_decay
 from replications.trace_wrn import published_tables, weight_decay_paradox, zero_loss_limit
-from replications.trace_wrn.curvature import squared_norm
-from replications.trace_wrn.measure_analysis import DAMPINGS, decay_metrics
+from replications.trace_wrn.analysis import published_tables as published_tables_analysis
+from replications.trace_wrn.analysis import weight_decay_paradox as weight_decay_paradox_analysis
+from replications.trace_wrn.analysis.shared.measure import DAMPINGS
+from replications.trace_wrn.analysis.subsampling import metrics as subsampling_metrics
+from replications.trace_wrn.analysis.weight_decay_paradox import metrics as decay_metrics
 from replications.trace_wrn.parameterisation import rescale
-from replications.trace_wrn.perceptron import Training, normalised, prepare
-from replications.trace_wrn.published import TABLES
-from replications.trace_wrn.subsampling_analysis import subsampling_metrics
+from replications.trace_wrn.shared.curvature import squared_norm
+from replications.trace_wrn.shared.perceptron import Training, normalised, prepare
+from replications.trace_wrn.shared.published import TABLES
 from replications.trace_wrn.zero_loss_limit import margin_loss
 
 FOLDER = Path(weight_decay_paradox.__file__).parent
@@ -180,7 +183,7 @@ def test_equation_6_corrected_is_the_divergence_of_two_normal_distributions() ->
     nodes = [
         {"run": "x", "kind": "node", "vector": 0, "node": float(value), "weight": 0.25} for value in eigenvalues - 1e-4
     ]
-    from replications.trace_wrn.measure_analysis import equations, spectral_sums
+    from replications.trace_wrn.analysis.shared.measure import equations, spectral_sums
 
     frame = pd.DataFrame([final, *nodes])
     found = equations(frame[frame["kind"] == "final"].set_index("run"), spectral_sums(frame))
@@ -238,7 +241,7 @@ def test_published_numbers_are_judged_as_the_inventory_works_them_out(monkeypatc
     frame = pd.DataFrame(context.rows)
     for name, table in TABLES.items():
         frame.loc[frame["table"] == name, "parameters"] = table.parameters
-    table = published_tables.metrics(frame).set_index(frame.groupby("run", sort=False)["table"].first())
+    table = published_tables_analysis.metrics(frame).set_index(frame.groupby("run", sort=False)["table"].first())
     assert table.loc["table7", "welch_p_deviation"] == pytest.approx(0.15, abs=0.005)
     assert table.loc["table8", "accuracy_change"] == pytest.approx(-0.23)
     assert table.loc["mlp", "raw_trace_over_measure"] == pytest.approx(175.3 / 6.1, rel=1e-3)
@@ -257,6 +260,6 @@ def test_claims_rest_on_metrics_and_axes_that_there_are(records: pd.DataFrame) -
 
 
 def test_figures_are_drawn_from_the_records_alone(records: pd.DataFrame) -> None:
-    drawn = weight_decay_paradox.figures(records)
+    drawn = weight_decay_paradox_analysis.figures(records)
     assert set(drawn) == {"table1", "table1_measure", "equations_6_9", "fig1_perceptron"}
     assert all(figure.axes for figure in drawn.values())

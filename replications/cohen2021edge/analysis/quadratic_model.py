@@ -1,0 +1,65 @@
+"""How far a quadratic model of the loss goes wrong: a row a run, and both losses along the way."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from common.figures import PALETTE, subplots
+
+from .shared.by_run import Measures, by_run
+from .shared.labels import say_what_is_reduced
+
+MOMENTS = {"before": "before", "first_crossing": "first crossing", "settled": "at the edge"}
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`.
+
+    Columns: `log10_model_growth`, the largest value of the quadratic model on the way over its first; `log10_growth`,
+    the last loss over the first; `gap`, the distance of the last two over the first loss; `start`, the step of
+    training at which the expansion was made; `regime_reached`: λ₁ came to the height asked for.
+    """
+    return by_run(records, _expansion)
+
+
+def _expansion(part: pd.DataFrame) -> Measures:
+    here = part[part["kind"] == "from_here"].sort_values("step")
+    if here.empty:
+        names = ("log10_model_growth", "log10_growth", "gap", "start")
+        return {**dict.fromkeys(names, np.nan), "regime_reached": False}
+    model, loss = here["model_loss"].to_numpy(), here["loss"].to_numpy()
+    return {
+        "log10_model_growth": float(np.log10(model[1:].max() / loss[0])),
+        "log10_growth": float(np.log10(loss[-1] / loss[0])),
+        "gap": float(abs(model[-1] - loss[-1]) / loss[0]),
+        "start": float(here["start"].iloc[0]),
+        "regime_reached": True,
+    }
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """`expansion`: a panel a moment, both losses over the first, every seed."""
+    here = records[records["kind"] == "from_here"]
+    moments = {key: name for key, name in MOMENTS.items() if key in set(here["moment"])}
+    figure, panels = subplots(1, max(1, len(moments)), size=(10.2, 3.8), squeeze=False, sharey=True)
+    for axes, (moment, name) in zip(panels[0], moments.items(), strict=False):
+        part = here[here["moment"] == moment]
+        _both(axes, part)
+        ratio = part["start_ratio"].iloc[0]
+        axes.set(title=f"{name}, λ₁ = {ratio:g} · 2/η", xlabel="steps from there", yscale="log", ylim=(0.5, 100))
+    panels[0, 0].set_ylabel("loss over its value at the start")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    return {"expansion": say_what_is_reduced(figure, records)}
+
+
+def _both(axes: Axes, part: pd.DataFrame) -> None:
+    for number, (_, curve) in enumerate(part.groupby("run", sort=False)):
+        curve = curve.sort_values("step")
+        first = curve["loss"].iloc[0]
+        for column, colour, name in (
+            ("loss", PALETTE[0], "the loss"),
+            ("model_loss", PALETTE[1], "its quadratic model"),
+        ):
+            values = (curve[column] / first).where(curve[column] > 0)
+            axes.plot(curve["step"], values, color=colour, linewidth=1.1, alpha=0.85, label=None if number else name)

@@ -1,0 +1,21 @@
+"""A row a run: what the metrics of all training runs are taken from."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+Measures = dict[str, float | bool]
+
+
+def by_run(records: pd.DataFrame, measures: Callable[[pd.DataFrame], Measures]) -> pd.DataFrame:
+    rows = [{"run": run, **measures(part)} for run, part in records.groupby("run", sort=False)]
+    return pd.DataFrame(rows).set_index("run")
+
+
+def along_training(part: pd.DataFrame) -> pd.DataFrame:
+    return part[part["kind"] == "along"].sort_values("step")
+
+
+def log10_loss(along: pd.DataFrame) -> float:
+    return float(np.log10(along["loss"].iloc[-1] / along["loss"].iloc[0]))

@@ -1,0 +1,152 @@
+"""Fig. 2: a row a run, the Hessian measure against the gap over seven methods, and what else predicts it."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from common.figures import PALETTE, log_axis, note, subplots
+
+from .shared.source_names import substitutions, system_names, trained_parts
+
+MEASURES = {
+    "measure": "Hessian measure",
+    "test_measure": "… with test points",
+    "mean_measure": "… mean for maximum",
+    "curvature": "… without C",
+    "root_largest_loss": "√C alone",
+    "norm_product": "norm product",
+    "weight_norm": "weight norm",
+    "distance": "distance from start",
+}
+"""The readings of the measure, its parts and its rivals, with the names that figures give them."""
+NAMES = {
+    "sgd": "SGD",
+    "early_stopping": "early stopping",
+    "weight_decay": "weight decay",
+    "label_smoothing": "label smoothing",
+    "mixup": "mixup",
+    "distance": "distance-based",
+    "sam": "SAM",
+}
+MARKS = dict(zip(NAMES, "osD^vPX", strict=True))
+COLOURS = dict(zip(NAMES, (*PALETTE, PALETTE[0]), strict=True))
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`.
+
+    Columns:
+        loss_gap (nats), error_gap (points): test minus training. test_error, validation_error: in %.
+        log_training_loss: base 10. validation_loss: nats, what strengths are selected by.
+        measure and the others of `MEASURES`.
+        vacuity: training loss plus measure over the loss of guessing, log(classes): below 1 it says something.
+        regime_reached: the run is complete and fine-tuning lowered the training loss.
+    """
+    table = records.set_index("run")
+    rows = pd.DataFrame(index=table.index)
+    rows["loss_gap"] = table["test_loss"] - table["training_loss"]
+    rows["error_gap"] = 100 * (table["test_error"] - table["training_error"])
+    rows["test_error"], rows["validation_error"] = 100 * table["test_error"], 100 * table["validation_error"]
+    rows["validation_loss"] = table["validation_loss"]
+    rows["log_training_loss"] = np.log10(table["training_loss"])
+    for name in MEASURES:
+        rows[name] = table[name]
+    rows["vacuity"] = (table["training_loss"] + table["measure"]) / np.log(table["classes"])
+    rows["regime_reached"] = table["training_loss"] < table["first_training_loss"]
+    return rows
+
+
+def selected(table: pd.DataFrame) -> pd.DataFrame:
+    """Of each system, method and seed the run whose strength has the lowest validation loss."""
+    best = table.groupby(["system", "method", "seed"], sort=False)["validation_loss"].idxmin()
+    return table.loc[best]
+
+
+def within_seed_correlations(table: pd.DataFrame) -> pd.DataFrame:
+    """Rank correlation of each measure with the loss gap over all settings of a system and seed: a row each."""
+    rows = []
+    for (system, seed), part in table.groupby(["system", "seed"], sort=False):
+        for name in MEASURES:
+            value = part[name].corr(part["loss_gap"], method="spearman")
+            rows.append({"system": system, "seed": seed, "measure": name, "correlation": value})
+    return pd.DataFrame(rows)
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """The measure against the gap, the methods side by side, the correlations of all measures."""
+    axes = records.set_index("run")[["system", "method", "strength", "seed"]]
+    table = metrics(records).join(axes)
+    systems = system_names(records)
+    found = {
+        "fig2": _scatter(table, systems),
+        "fig2_methods": _methods(table, systems),
+        "fig2_correlations": _correlations(table, systems),
+    }
+    for figure in found.values():
+        _say_setting(figure, records)
+    return found
+
+
+def _scatter(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
+    """A point a method and strength: means over seeds."""
+    figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 2.0, 4.2), squeeze=False)
+    means = table.groupby(["system", "method", "strength"], sort=False)[["measure", "loss_gap"]].mean().reset_index()
+    for axes, system in zip(panels[0], systems, strict=True):
+        for method, name in NAMES.items():
+            part = means[(means["system"] == system) & (means["method"] == method)]
+            axes.plot(part["measure"], part["loss_gap"], MARKS[method], color=COLOURS[method], markersize=7, label=name)
+        axes.set(title=systems[system], xlabel="Hessian measure")
+        log_axis(axes, "x", (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5))
+    panels[0, 0].set_ylabel("test − training loss (nats)")
+    figure.suptitle("Figure 2 · the measure and the gap, four strengths a method", x=0.01, ha="left")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper")
+    return figure
+
+
+def _methods(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
+    """Gap and measure of each method at the strength that validation selects, a point a seed."""
+    best = selected(table)
+    figure, panels = subplots(2, len(systems), size=(4.4 * len(systems) + 0.6, 6.4), squeeze=False, sharey=True)
+    columns = {"loss_gap": "test − training loss (nats)", "measure": "Hessian measure"}
+    methods = [method for method in NAMES if (best["method"] == method).any()]
+    for row, (column, label) in zip(panels, columns.items(), strict=True):
+        for axes, system in zip(row, systems, strict=True):
+            values = [best[(best["system"] == system) & (best["method"] == method)][column] for method in methods]
+            _dots(axes, values, [COLOURS[method] for method in methods])
+            axes.set_yticks(range(len(methods)), [NAMES[method] for method in methods])
+            axes.set(title=systems[system], xlabel=label, ylim=(len(methods) - 0.5, -0.5))
+    figure.suptitle("Figure 2 · methods at the strength that validation selects", x=0.01, ha="left")
+    return figure
+
+
+def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
+    """Rank correlation with the gap of the measure, its parts and its rivals, a point a seed."""
+    values = within_seed_correlations(table)
+    figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 1.6, 4.2), squeeze=False, sharey=True)
+    for axes, system in zip(panels[0], systems, strict=True):
+        part = values[values["system"] == system]
+        shades = [PALETTE[0]] * 3 + [PALETTE[2]] * 2 + [PALETTE[1]] * 3
+        _dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in MEASURES], shades)
+        axes.axvline(0, color="#5c6674", linewidth=0.8, label="_zero")
+        axes.set_yticks(range(len(MEASURES)), list(MEASURES.values()))
+        axes.set(title=systems[system], xlabel="rank correlation with the gap", xlim=(-1.05, 1.05))
+        axes.set_xticks([-1, -0.5, 0, 0.5, 1])
+        axes.set_ylim(len(MEASURES) - 0.5, -0.5)
+    figure.suptitle("Figure 2 · what predicts the gap, within seeds", x=0.01, ha="left")
+    return figure
+
+
+def _dots(axes: Axes, values: list[pd.Series], shades: list[str]) -> None:
+    """A row for each series: a dot a seed, a bar at the mean."""
+    for row, (known, shade) in enumerate(zip(values, shades, strict=True)):
+        spread = np.linspace(-0.15, 0.15, len(known)) if len(known) > 1 else np.zeros(len(known))
+        axes.plot(known, row + spread, "o", color=shade, label=f"_row {row}")
+        axes.plot([known.mean()] * 2, [row - 0.3, row + 0.3], color=shade, label=f"_row {row}, mean")
+
+
+def _say_setting(figure: Figure, records: pd.DataFrame) -> None:
+    seeds = records["seed"].nunique()
+    shown = f"{seeds} seeds" if seeds > 1 else "one seed"
+    note(figure, "; ".join(filter(None, [substitutions(records), trained_parts(records), shown])), "deviation")

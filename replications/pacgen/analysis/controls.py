@@ -1,0 +1,60 @@
+"""The controls of the sweeps: a row a run, and their gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from common.figures import colours, note, subplots
+
+from .shared.sweep_figures import PAPERS
+from .shared.sweep_metrics import at_last_epoch, losses_of, with_logarithms
+
+MEMORISING_LOSS = 2.0
+"""Shuffled labels count as learnt once the training loss is below; guessing gives log 10 = 2.30."""
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`: every measure at the last epoch, and whether the labels were learnt."""
+    table = at_last_epoch(*with_logarithms(records))
+    arms = records.groupby("run", sort=False)["arm"].first()
+    fitted = losses_of(records).fitted
+    limit = np.where(arms.reindex(table.index) == "shuffled_labels", MEMORISING_LOSS, fitted)
+    table["regime_reached"] = table["training_loss"] <= limit
+    return table
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """Every seed of the three arms: gap, Ψ and Tr H at the last epoch."""
+    table = metrics(records).join(records.groupby("run", sort=False)["arm"].first())
+    table["psi"] /= 1000
+    arms = list(dict.fromkeys(records["arm"]))
+    figure, panels = subplots(1, 3, size=(8.4, 3.8))
+    labels = {"gap": "gap (nats)", "psi": "Ψ (thousand nats)", "hessian_trace": "Tr H"}
+    for axes, (measure, label) in zip(panels, labels.items(), strict=True):
+        _points(axes, [table.loc[table["arm"] == arm, measure] for arm in arms], [colours(arms)[arm] for arm in arms])
+        axes.set_xticks(range(len(arms)), [arm.replace("_labels", "").replace("_", "\n") for arm in arms])
+        axes.set_title(label)
+    images, batch = (int(records[name].iloc[0]) for name in ("training_images", "batch_size"))
+    figure.suptitle("Controls: shuffled labels, and one arm drawn twice", x=0.01, ha="left")
+    note(
+        figure,
+        f"{images:,} of {PAPERS['mnist'].images:,} training images, batch {batch}; a point a seed, bars: means",
+        "reduced",
+    )
+    return {"controls": figure}
+
+
+def _points(axes: Axes, groups: Sequence[pd.Series], shades: Sequence[Any]) -> None:
+    """A point a seed, side by side, and a bar at the mean."""
+    for position, (values, shade) in enumerate(zip(groups, shades, strict=True)):
+        spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(len(values))
+        axes.plot(position + spread, values, "o", color=shade)
+        axes.plot([position - 0.25, position + 0.25], [values.mean()] * 2, color=shade, linewidth=2.4)
+    axes.set_xlim(-0.5, len(groups) - 0.5)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))

@@ -1,0 +1,68 @@
+"""The bounds on two-layer networks: a row a run, each term of theirs, and M against G over the perturbation."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from common.figures import log_axis, mean_band, subplots
+
+from .shared.bounds import bound_figure, bound_metrics, scale_note
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a seed: the versions of the bounds, and where M + G and the measured sum have their minima."""
+    return bound_metrics(records).join(level_metrics(records))
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """Every version term by term, and the trade-off over the perturbation."""
+    return {
+        "network_bounds": bound_figure(records, "Bounds on two-layer networks, MNIST"),
+        "network_tradeoff": level_figure(records),
+    }
+
+
+def level_metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run: log₂ of the multiple of σ* where (12) + G and the measured rise + G are least, and M over rise."""
+    levels = records[records["kind"] == "level"].set_index("run")
+    table = pd.DataFrame(index=pd.Index(records["run"].unique(), name="run"))
+    for name, column in (("loosened", "sharpness_loosened"), ("exact", "rise")):
+        total = levels[column] + levels["complexity"]
+        lowest = levels.assign(total=total).sort_values("total").groupby(level="run").first()
+        table[f"log2_best_scale_{name}"] = np.log2(lowest["scale"])
+    table["slack_9"] = (levels["sharpness_bound"] - levels["rise"]).groupby(level="run").min()
+    one = levels[levels["scale"] == 1]
+    table["rise_over_sharpness"] = one["rise"] / one["sharpness_bound"]
+    return table
+
+
+def level_figure(records: pd.DataFrame) -> Figure:
+    """M by (9) and (12), G, the measured rise and both sums, over multiples of σ*."""
+    levels = records[records["kind"] == "level"]
+    columns = {
+        "sharpness_loosened": "M as in (12)",
+        "sharpness_bound": "M, eq. (9)",
+        "rise": "measured rise",
+        "complexity": "G, eq. (10)",
+    }
+    sums = {"sharpness_loosened": "(12) + G", "rise": "rise + G"}
+    parts = [
+        levels[["scale", "seed"]].assign(value=levels[name].clip(lower=1e-4), of=label)
+        for name, label in columns.items()
+    ]
+    parts += [
+        levels[["scale", "seed"]].assign(value=levels[name] + levels["complexity"], of=label)
+        for name, label in sums.items()
+    ]
+    figure, axes = subplots(size=(5.6, 4.8))
+    lines = mean_band(axes, pd.concat(parts), "scale", "value", group="of", log=True)
+    lines["rise + G"].set(linestyle="--")
+    lines["G, eq. (10)"].set(linewidth=4, zorder=1.5)
+    log_axis(axes, "x")
+    axes.set_yscale("log")
+    axes.set(
+        xlabel="half width of the perturbation, σ/σ* of Lemma 6", ylabel="nats", title="M against G, MNIST network"
+    )
+    figure.legend(loc="outside upper center", ncols=2)
+    scale_note(figure, records)
+    return figure

@@ -1,0 +1,97 @@
+"""From the records of the alignment factors to one row a run, and figures."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from common.figures import log_axis, mean_band, note, reference_line, subplots
+
+FACTORS = {"alpha": "α", "beta": "β", "mu": "μ", "gamma": "γ"}
+TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+NAMES = {"mnist": "MNIST, even or odd", "cifar10": "CIFAR-10, two classes"}
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`.
+
+    `mu`, `alpha`, `beta`, `gamma` are of the last measurement, `mu_smallest` is the least μ on the way.
+    `log_unevenness` is the mean over measurements of log (relative deviation of e_i² / that of ‖g_i‖²_G), `uneven_…`
+    are their last values.
+    """
+    ordered = records.sort_values("step")
+    groups = ordered.groupby("run")
+    last = groups.last()
+    table = last[list(FACTORS)].copy()
+    table["log_mu"] = np.log(table["mu"].clip(lower=1e-12))
+    table["mu_smallest"] = groups["mu"].min()
+    table["mu_minus_gamma"] = table["mu"] - table["gamma"]
+    ratio = pd.Series(np.log(ordered["uneven_errors"] / ordered["uneven_gradients"]), index=ordered.index)
+    table["log_unevenness"] = ratio.groupby(ordered["run"]).mean()
+    table["uneven_errors"], table["uneven_gradients"] = last["uneven_errors"], last["uneven_gradients"]
+    table["loss"], table["parameters"] = last["loss"], last["parameters"].astype(float)
+    table["regime_reached"] = last["loss"] < last["loss_reached"]
+    return table
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """For each data set the factors along training and over the number of parameters; the unevenness of both."""
+    drawn = {}
+    for dataset, part in records.groupby("dataset"):
+        name = "fig18" if dataset == "mnist" else f"fig18_{dataset}"
+        drawn[name] = _factors(part, NAMES.get(str(dataset), str(dataset)))
+        note(drawn[name], _reduction(part), "reduced")
+    drawn["uniformity"] = _uniformity(records)
+    note(drawn["uniformity"], _reduction(records), "reduced")
+    return drawn
+
+
+def _reduction(records: pd.DataFrame) -> str:
+    widths = ", ".join(f"{value}" for value in sorted(records["width"].unique()))
+    sizes = records.groupby("dataset")["examples"].first()
+    images = ", ".join(f"{count} images of {TITLES.get(str(name), name)}" for name, count in sizes.items())
+    return f"{images}, fully connected networks of width {widths} (D27)"
+
+
+def _factors(part: pd.DataFrame, title: str) -> Figure:
+    figure, (left, right) = subplots(1, 2, size=(8.8, 4.3), sharey=True)
+    middle = sorted(part["width"].unique())[part["width"].nunique() // 2]
+    chosen = part[part["width"] == middle]
+    _draw(left, chosen.assign(step=chosen["step"].clip(lower=10)), "step")
+    left.set(xlabel="SGD steps (0 drawn at 10)", ylabel="alignment factor", title=f"{title}, width {middle}")
+    last = part[part["step"] == part["step"].max()]
+    _draw(right, last, "parameters")
+    right.set(xlabel="number of parameters", title=f"after {int(part['step'].max()):,} steps")
+    left.set_ylim(bottom=0)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=5)
+    return figure
+
+
+def _draw(axes: object, rows: pd.DataFrame, x: str) -> None:
+    long = pd.concat([rows[[x, "seed"]].assign(value=rows[name], of=label) for name, label in FACTORS.items()])
+    mean_band(axes, long, x, "value", group="of", markers=True)  # type: ignore[arg-type]
+    reference_line(axes, y=1.0, label="Σ = 2L G")  # type: ignore[arg-type]
+    ticks = sorted(rows[x].unique()) if x == "parameters" and rows[x].nunique() < 5 else None
+    log_axis(axes, "x", ticks=ticks)  # type: ignore[arg-type]
+
+
+def _uniformity(records: pd.DataFrame) -> Figure:
+    present = [name for name in NAMES if name in set(records["dataset"])]
+    figure, panels = subplots(1, len(present), size=(4.4 * len(present), 4.2), sharey=True, squeeze=False)
+    for axes, dataset in zip(panels[0], present, strict=True):
+        part = records[records["dataset"] == dataset]
+        rows = part.assign(step=part["step"].clip(lower=10))
+        long = pd.concat(
+            [
+                rows[["step", "seed"]].assign(value=rows["uneven_errors"], of="fitting errors e²"),
+                rows[["step", "seed"]].assign(value=rows["uneven_gradients"], of=r"$\|g\|^2_G$"),
+            ]
+        )
+        mean_band(axes, long, "step", "value", group="of", markers=True)
+        log_axis(axes, "x")
+        axes.set(xlabel="SGD steps (0 drawn at 10)", title=NAMES[dataset])
+        axes.set_ylim(bottom=0)
+    panels[0][0].set_ylabel("standard deviation / mean over examples")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    return figure

@@ -1,0 +1,92 @@
+"""From the records of the flatness bound to one row a run, and its figure."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from common.figures import log_axis, mean_band, note, reference_line, subplots
+
+REFERENCE_SIGMA = 0.01
+"""σ at which the noise is compared with the ball."""
+VERSIONS = {
+    "printed": ("printed_ball_rise", "complexity_printed"),
+    "free": ("printed_ball_rise", "complexity_free"),
+    "corrected": ("ball_rise", "complexity_corrected"),
+    "initial": ("ball_rise", "complexity_initial"),
+    "direct": ("noise_rise", "complexity_initial"),
+}
+"""Rise and complexity that each version adds; those with a maximum over ρ also 1/√n."""
+FITTED = 0.02
+
+
+def right_hand_sides(records: pd.DataFrame) -> pd.DataFrame:
+    """The records with a column a version: what it allows L(θ) − L̂(θ) to be."""
+    rows = records.copy()
+    rows["gap"] = rows["test_loss"] - rows["loss"]
+    for version, (rise, complexity) in VERSIONS.items():
+        rows[version] = rows[rise].clip(lower=0) + rows[complexity]
+        if version in ("corrected", "initial"):
+            rows[version] += rows["tail"]
+    return rows
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`.
+
+    `…_best`: a version's right-hand side at its best σ; `…_margin` what it exceeds the gap by; `tightest` the least of
+    the valid versions; `complexity_share` the part of the complexity in the version with the maximum and the prior at
+    the initial weights. `log10_noise_over_ball`: noise of standard deviation σ against the worst step of length σ.
+    `assumption_margin`: the least E L(θ + ε) − L(θ) over σ, on test images. `union_price`: relative cost of the grids.
+    """
+    rows = right_hand_sides(records)
+    groups = rows.groupby("run", sort=False)
+    table = pd.DataFrame(index=pd.Index(records["run"].unique(), name="run"))
+    table["gap"], table["loss"] = groups["gap"].first(), groups["loss"].first()
+    for version in VERSIONS:
+        table[f"{version}_best"] = groups[version].min()
+        table[f"{version}_margin"] = table[f"{version}_best"] - table["gap"]
+    table["tightest"] = table[["corrected_best", "initial_best", "direct_best"]].min(axis=1)
+    best = rows.loc[groups["initial"].idxmin()].set_index("run")
+    table["complexity_share"] = best["complexity_initial"] / best["initial"]
+    table["union_price"] = best["complexity_initial"] / best["complexity_optimistic"] - 1
+    middle = rows[rows["sigma"] == REFERENCE_SIGMA].set_index("run")
+    ratio = middle["noise_rise"].clip(lower=1e-12) / middle["printed_ball_rise"].clip(lower=1e-12)
+    table["log10_noise_over_ball"] = np.log10(ratio)
+    table["assumption_margin"] = groups["test_noise_rise"].min()
+    table["regime_reached"] = table["loss"] <= FITTED
+    return table
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """Right-hand sides over σ, small batches on the left and random labels on the right, with the measured gap."""
+    rows = right_hand_sides(records)
+    names = {
+        "printed": "as printed, ρ = σ",
+        "free": "as printed, ρ → ∞",
+        "corrected": "corrected",
+        "initial": "prior at initial weights",
+        "direct": "noise, no maximum",
+        "gap": "measured gap",
+    }
+    titles = {"small": "True labels", "shuffled": "Random labels"}
+    figure, axes = subplots(1, 2, size=(7.2, 4.8), sharey=True)
+    for axis, (arm, title) in zip(axes, titles.items(), strict=True):
+        part = rows[rows["arm"] == arm]
+        long = [
+            part[["sigma", "seed"]].assign(value=part[name].clip(lower=1e-4), of=label) for name, label in names.items()
+        ]
+        lines = mean_band(axis, pd.concat(long), "sigma", "value", group="of", log=True, markers=True)
+        lines["measured gap"].set(linewidth=3, linestyle=(0, (4, 2)), marker="")
+        reference_line(axis, y=1, label="1: nothing said of a loss in [0, 1]")
+        axis.set_yscale("log")
+        log_axis(axis, "x", ticks=sorted(part["sigma"].unique())[::2])
+        axis.set(title=title, xlabel="σ of the noise on each weight")
+    axes[0].set_ylabel("bound on L(θ) − L̂(θ)")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=9)
+    images = int(records["training_images"].max())
+    note(
+        figure,
+        f"networks of large_batch, at most {images:,} training images; the maximum is found by ascent (D48)",
+        "reduced",
+    )
+    return {"flatness_bound": figure}

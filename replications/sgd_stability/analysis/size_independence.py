@@ -1,0 +1,57 @@
+"""From SGD's solutions of many sizes to one row a run, and figures."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from common.figures import log_axis, mean_band, note, subplots
+
+
+def _with_bounds(records: pd.DataFrame) -> pd.DataFrame:
+    rate, batch = records["learning_rate"], records["batch_size"]
+    return records.assign(
+        bound=np.sqrt(batch / records["mu_smallest"].clip(lower=1e-12)) / rate,
+        gd_bound=2 * np.sqrt(records["examples"]) / rate,
+        full=batch >= records["examples"],
+    )
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`.
+
+    `tightness` is ‖H‖_F over (1/η)√(B/μ₀), `gd_tightness` over 2√n/η, `edge` is ηλ₁/2; H = G at interpolation. The
+    regime is that the loss at which all stop was reached.
+    """
+    rows = _with_bounds(records).set_index("run")
+    table = rows[["frobenius", "largest", "mu", "mu_smallest", "loss"]].copy()
+    table["log_frobenius"] = np.log(rows["frobenius"])
+    table["tightness"] = rows["frobenius"] / rows["bound"]
+    table["gd_tightness"] = rows["frobenius"] / rows["gd_bound"]
+    table["edge"] = rows["largest"] * rows["learning_rate"] / 2
+    table["regime_reached"] = rows["loss"] <= 1.01 * rows["stopping_loss"]
+    return table
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """‖H‖_F over parameters for SGD with its bound, and over the batch size."""
+    rows = _with_bounds(records)
+    stochastic = rows[~rows["full"]]
+    common = stochastic.groupby("batch_size")["width"].nunique().idxmax()
+    sizes = stochastic[stochastic["batch_size"] == common]
+    width = stochastic.groupby("width")["batch_size"].nunique().idxmax()
+    by_batch = rows[rows["width"] == width]
+    figure, (left, right) = subplots(1, 2, size=(8.8, 4.4), sharey=True)
+    for axes, part, x in ((left, sizes, "parameters"), (right, by_batch, "batch_size")):
+        columns = {"frobenius": r"$\|H\|_F$ found", "bound": "(1/η)√(B/μ₀)", "gd_bound": "2√n/η, for GD"}
+        long = pd.concat([part[[x, "seed"]].assign(value=part[name], of=label) for name, label in columns.items()])
+        lines = mean_band(axes, long, x, "value", group="of", log=True, markers=True)
+        lines["2√n/η, for GD"].set(linestyle="--", marker="")
+        log_axis(axes, "x", ticks=sorted(part[x].unique()))
+    left.set_yscale("log")
+    left.set(xlabel="number of parameters", ylabel="Frobenius norm of the Hessian", title=f"SGD with B = {common}")
+    right.set(xlabel=f"batch size B ({int(rows['examples'].iloc[0])}: GD)", title=f"width {width}")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    text = f"n = {int(rows['examples'].iloc[0])} images of two CIFAR-10 classes, fully connected networks (D28)"
+    note(figure, text, "reduced")
+    return {"size_independence": figure}

@@ -1,0 +1,58 @@
+"""Tables 2, 4 and 5: a row a run of the convolutional networks, and their figure."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from common.figures import colours, subplots
+
+from ..shared.published import TABLES
+from .shared.labels import gamma_text, say_what_differs
+from .shared.measure import READINGS, gaps_and_curvature
+
+CONVOLUTIONAL_ERROR = 0.2
+NETWORKS = {"cnn": "Table 2 · All-CNN-C", "preresnet": "Table 4 · PreResNet", "wrn": "Table 5 · WRN"}
+PANELS = {
+    "loss_gap": ("ΔL (nats)", "loss_gap"),
+    "sharpness": ("λ₁", "sharpness"),
+    "trace_mean": ("Tr H / P", "trace"),
+    "a_mean_trace_half_norm": (READINGS["a_mean_trace_half_norm"], "measure"),
+}
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run of `weight_decay_convolutional`; the regime is a training accuracy of at least 80 %."""
+    final = records[records["kind"] == "final"].set_index("run")
+    table = pd.DataFrame(gaps_and_curvature(final))
+    table["regime_reached"] = final["training_error"] < CONVOLUTIONAL_ERROR
+    return table
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """One column a network, one row a quantity, against the decay; the printed lines beside ours."""
+    axes_of = records.groupby("run", sort=False)[["network", "weight_decay", "seed"]].first()
+    table = metrics(records).join(axes_of)
+    figure, panels = subplots(len(PANELS), len(NETWORKS), size=(8.2, 9.0), sharex=True)
+    shade = colours(["ours", "published"])
+    for column, (network, title) in enumerate(NETWORKS.items()):
+        own = table[table["network"] == network]
+        published = TABLES[network].rows
+        for row, (metric, (label, printed)) in enumerate(PANELS.items()):
+            axes = panels[row, column]
+            places = [[r.weight_decay for r in published].index(gamma) for gamma in own["weight_decay"]]
+            axes.plot(places, own[metric], "o", color=shade["ours"], label="ours")
+            axes.plot([getattr(r, printed) for r in published], "D", mfc="none", mew=1.5, ms=7,
+                      color=shade["published"], label="published")  # fmt: skip
+            if metric != "loss_gap":  # which may be negative
+                axes.set_yscale("log")
+                axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.set_xticks(range(3), [gamma_text(r.weight_decay) for r in published])
+            axes.set_xlim(-0.4, 2.4)
+            if column == 0:
+                axes.set_ylabel(label)
+        panels[0, column].set_title(title)
+        panels[-1, column].set_xlabel("weight decay γ")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    say_what_differs(figure, records)
+    return {"tables_2_4_5": figure}

@@ -1,0 +1,228 @@
+"""Table 1: from the records of the weight-decay sweep of the perceptron to one row a run, and figures."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.special import stdtrit
+
+from common.figures import colours, note, reference_line, subplots
+
+from ..shared.published import MLP_TEST_ACCURACY, TABLES
+from .shared.labels import gamma_text
+from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, spectral_sums
+
+FITTED_ERROR = 0.1
+NORM_ERROR = 0.2
+PAPER_IMAGES, PAPER_EPOCHS = 60_000, 50
+PANELS = {
+    "loss_gap": "ΔL, test − training loss (nats)",
+    "error_gap": "ΔE, training − test accuracy (%)",
+    "test_accuracy": "test accuracy (%)",
+    "sharpness": "λ₁",
+    "trace_mean": "Tr H / P",
+    "trace_squared_mean": "Tr H² / P",
+}
+COLUMNS = {
+    "loss_gap": "loss_gap",
+    "error_gap": "error_gap",
+    "sharpness": "sharpness",
+    "trace_mean": "trace",
+    "trace_squared_mean": "trace_squared",
+}
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`.
+
+    `trace_share` is the part of the change of Tr H/P + ‖w‖²/2 against no decay (same seed) that comes from the trace,
+    absolute values, 0 without decay. `…_published` are distances |ours/published − 1| from Table 1 at the run's decay,
+    infinite where the table has no such line.
+    """
+    final = records[records["kind"] == "final"].set_index("run")
+    sums = spectral_sums(records)
+    size = final["parameters"]
+    table = pd.DataFrame(
+        {
+            **gaps_and_curvature(final),
+            "trace_moments_mean": sums["trace_moments"] / size,
+            "trace_squared_moments_mean": sums["trace_squared_moments"] / size,
+            "negative_share": sums["negative_share"],
+            "log_determinant_error": sums["log_determinant_d3_error"],
+            **equations(final, sums),
+        }
+    )
+    table["trace_share"] = _trace_share(table, final)
+    for name, column in _PUBLISHED.items():
+        table[f"{name}_published"] = (table[name] / final["weight_decay"].map(_column(column)) - 1).abs().fillna(np.inf)
+    table["regime_reached"] = (
+        (final["training_error"] < FITTED_ERROR)
+        & final["sharpness_converged"].astype(bool)
+        & (table["trace_squared_error"] < NORM_ERROR)
+    )
+    return table
+
+
+_PUBLISHED = {
+    **dict.fromkeys(READINGS, "measure"),
+    "sharpness": "sharpness",
+    "trace_mean": "trace",
+    "trace_squared_mean": "trace_squared",
+}
+
+
+def _column(name: str) -> dict[float, float]:
+    """A column of Table 1 by weight decay."""
+    return {row.weight_decay: getattr(row, name) for row in TABLES["mlp"].rows}
+
+
+def _trace_share(table: pd.DataFrame, final: pd.DataFrame) -> pd.Series:
+    plain = final.index[final["weight_decay"] == 0]
+    of_seed = final.loc[plain, "seed"]
+    change = {}
+    for name in ("trace_mean", "a_mean_trace"):
+        base = pd.Series(table.loc[plain, name].to_numpy(), index=of_seed.to_numpy())
+        change[name] = (table[name] - final["seed"].map(base)).abs()
+    return (change["trace_mean"] / change["a_mean_trace"]).fillna(0.0)
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """Table 1, the readings of a, equations 6 and 9, and the spectra at the ends of the sweep."""
+    axes = records.groupby("run", sort=False)[["weight_decay", "seed"]].first()
+    table = metrics(records).join(axes)
+    drawn = {
+        "table1": _table(table),
+        "table1_measure": _readings(table),
+        "equations_6_9": _equations(table),
+        "fig1_perceptron": _spectra(records),
+    }
+    first = records.iloc[0]
+    if first["training_images"] < PAPER_IMAGES or first["epochs"] != PAPER_EPOCHS:
+        text = f"{first['training_images']:,} of {PAPER_IMAGES:,} images, {first['epochs']} epochs (D1)"
+        for figure in drawn.values():
+            note(figure, text, "reduced")
+    return drawn
+
+
+def points(
+    axes: Axes, table: pd.DataFrame, metric: str, *, shift: float = 0.0, label: str = "", colour: str | None = None,
+    marker: str = "o",
+) -> None:  # fmt: skip
+    """Mean over seeds with its 95 % interval at each weight decay, spaced evenly; single seeds pale."""
+    values = sorted(table["weight_decay"].unique())
+    groups = [table.loc[table["weight_decay"] == value, metric].to_numpy(dtype=float) for value in values]
+    places = np.arange(len(values)) + shift
+    means = np.array([group.mean() for group in groups])
+    counts = np.array([len(group) for group in groups])
+    spreads = np.array([group.std(ddof=1) if len(group) > 1 else 0.0 for group in groups])
+    half = stdtrit(np.maximum(counts - 1, 1), 0.975) * spreads / np.sqrt(counts)
+    line = axes.errorbar(places, means, half, marker=marker, capsize=3, color=colour, label=label or "_ours")
+    for place, group in zip(places, groups, strict=True):
+        axes.scatter(
+            np.full(len(group), place + 0.06), group, s=9, color=line[0].get_color(), alpha=0.45, label="_seed"
+        )
+    axes.set_xticks(range(len(values)), [gamma_text(value) for value in values])
+
+
+def _table(table: pd.DataFrame) -> Figure:
+    figure, panels = subplots(3, 2, size=(7.0, 8.2))
+    values = sorted(table["weight_decay"].unique())
+    published = {row.weight_decay: row for row in TABLES["mlp"].rows}
+    for axes, (metric, label) in zip(panels.flat, PANELS.items(), strict=True):
+        points(axes, table, metric, label="ours, mean and 95 %")
+        known = [place for place, value in enumerate(values) if value in published]
+        if metric == "test_accuracy":
+            shown = [MLP_TEST_ACCURACY[list(published).index(values[place])] for place in known]
+        else:
+            shown = [getattr(published[values[place]], COLUMNS[metric]) for place in known]
+        axes.plot(known, shown, "D", mfc="none", mew=1.5, ms=7, color=colours(["ours", "published"])["published"],
+                  label="published, one run")  # fmt: skip
+        axes.set_title(label)
+    for axes in panels[-1]:
+        axes.set_xlabel("weight decay γ")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, title="Table 1 · perceptron on MNIST")
+    return figure
+
+
+def _relative(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The metric over its value without decay at the same seed."""
+    plain = table[table["weight_decay"] == 0].set_index("seed")[metric]
+    return table.assign(**{metric: table[metric] / table["seed"].map(plain)})
+
+
+def _readings(table: pd.DataFrame) -> Figure:
+    figure, axes = subplots(size=(6.2, 5.0))
+    shade = colours([*READINGS, "published", "gap"])
+    for number, (metric, label) in enumerate(READINGS.items()):
+        points(axes, _relative(table, metric), metric, shift=0.09 * (number - 1.5), label=label, colour=shade[metric],
+               marker="os^v"[number])  # fmt: skip
+    values = sorted(table["weight_decay"].unique())
+    rows = {row.weight_decay: row.measure for row in TABLES["mlp"].rows}
+    if all(value in rows for value in values):
+        axes.plot([rows[value] / rows[0.0] for value in values], "D", mfc="none", mew=1.6, ms=8,
+                  color=shade["published"], label="published a")  # fmt: skip
+    points(axes, _relative(table, "loss_gap"), "loss_gap", shift=0.27, label="ΔL", colour=shade["gap"], marker="P")
+    axes.set(xlabel="weight decay γ", ylabel="value / value at γ = 0", title="Which reading of a falls with γ?")
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+def _equations(table: pd.DataFrame) -> Figure:
+    """Change against no decay at the same seed, at the largest decay, over the damping."""
+    figure, panels = subplots(2, 1, size=(6.2, 6.6), sharex=True)
+    strongest = table["weight_decay"].max()
+    plain = table[table["weight_decay"] == 0].set_index("seed")
+    largest = table[table["weight_decay"] == strongest].set_index("seed")
+    shade = colours(["printed", "corrected", "laplace"])
+    for axes, number in zip(panels, ("6", "9"), strict=True):
+        for form, marker in (("printed", "o"), ("corrected", "s")):
+            names = [f"equation{number}_{form}_{damping}" for damping in DAMPINGS]
+            change = (largest[names] - plain[names]).reindex(plain.index)
+            _over_dampings(axes, change, form, shade[form], marker)
+        _level(axes, largest[f"equation{number}_laplace"] - plain[f"equation{number}_laplace"], shade["laplace"])
+        reference_line(axes, y=0.0, label="no change")
+        axes.set_yscale("symlog", linthresh=1e-2 if number == "9" else 1.0)
+        axes.set_ylabel(f"change of ({number}) (nats)")
+        axes.set_title(f"Equation {number}, γ = {gamma_text(strongest)} minus γ = 0")
+    panels[1].set_xscale("log")
+    panels[1].set_xlabel("damping δ of log|H₊ + δ I|")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, title="a fall predicts a smaller gap; 95 %")
+    return figure
+
+
+def _level(axes: Axes, change: pd.Series, colour: str) -> None:
+    """A reading without damping: its mean over seeds and the 95 % interval as a band."""
+    count = len(change)
+    half = float(stdtrit(max(count - 1, 1), 0.975) * change.std() / np.sqrt(count)) if count > 1 else 0.0
+    axes.axhline(change.mean(), color=colour, linestyle="-.", label="precision N H₊ + I")
+    axes.axhspan(change.mean() - half, change.mean() + half, color=colour, alpha=0.15, linewidth=0, label="_band")
+
+
+def _over_dampings(axes: Axes, change: pd.DataFrame, label: str, colour: str, marker: str) -> None:
+    count = len(change)
+    half = stdtrit(max(count - 1, 1), 0.975) * change.std().fillna(0.0) / np.sqrt(count)
+    axes.errorbar(list(DAMPINGS.values()), change.mean(), half, color=colour, marker=marker, capsize=3, label=label)
+
+
+def _spectra(records: pd.DataFrame) -> Figure:
+    """Spectral densities of one seed at the ends of the sweep, smoothed."""
+    figure, axes = subplots(size=(6.2, 4.2))
+    nodes = records[(records["kind"] == "node") & (records["seed"] == records["seed"].min())]
+    ends = sorted(nodes["weight_decay"].unique())
+    shade = colours(ends)
+    low, high = nodes["node"].min(), nodes["node"].max()
+    grid = np.linspace(low - 0.03 * (high - low), high * 1.05, 600)
+    width = 0.01 * (high - low)
+    for gamma in (ends[0], ends[-1]):
+        own = nodes[nodes["weight_decay"] == gamma]
+        weight = own["weight"].to_numpy() / own["vector"].nunique()
+        distance = (grid[:, None] - own["node"].to_numpy()) / width
+        density = (weight * np.exp(-0.5 * distance**2)).sum(1) / (width * np.sqrt(2 * np.pi))
+        axes.plot(grid, density, color=shade[gamma], label=f"γ = {gamma_text(gamma)}")
+    axes.set_yscale("log")
+    axes.set_ylim(1e-6, 100)
+    axes.set(xlabel="eigenvalue of H", ylabel="spectral density", title="Spectra of the perceptron, one seed")
+    axes.legend()
+    return figure

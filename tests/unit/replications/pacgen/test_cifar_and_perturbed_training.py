@@ -1,0 +1,220 @@
+"""pacGen's sweeps on CIFAR-10 and its training with perturbed weights, on pictures that take no download."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from common.claims.checking import check
+from common.claims.schema import load_claims
+from common.datasets import Dataset, Split
+from common.models import MnistConvNet
+from replications.pacgen import cifar_batch_size, perturbed_training
+from replications.pacgen.analysis import cifar_batch_size as cifar_batch_size_analysis
+from replications.pacgen.analysis import cifar_learning_rate as cifar_learning_rate_analysis
+from replications.pacgen.analysis import perturbed_training as perturbed_training_analysis
+from replications.pacgen.analysis.perturbed_training import DATA
+from replications.pacgen.analysis.perturbed_training import metrics as perturbed_metrics
+from replications.pacgen.shared.cifar_sweep import DEVIATION, MEAN, standardise
+
+from .test_toy_and_sweeps import TINY, Context
+
+THIN: dict[str, Any] = {"depth": 10, "widening": 1, "width": 4, "side": 16, "training_images": 24, "test_images": 12,
+                        "epochs": 2, "batch_size": 8, "learning_rate": 1e-3}  # fmt: skip
+ARMS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "perturbed": {"method": "perturbed"},
+    "isotropic": {"method": "isotropic"},
+    "perturbed_tenth": {"method": "perturbed", "gamma_share": 0.1},
+    "isotropic_tenth": {"method": "isotropic", "gamma_share": 0.1},
+    "perturbed_hundredth": {"method": "perturbed", "gamma_share": 0.01},
+    "isotropic_hundredth": {"method": "isotropic", "gamma_share": 0.01},
+    "weight_decay": {"weight_decay": 5e-4},
+}
+
+
+class PictureContext(Context):
+    """With coloured pictures of 32 × 32 pixels."""
+
+    def data(self, name: str) -> Dataset:
+        source = torch.Generator().manual_seed(0)
+
+        def split(part: str, count: int) -> Split:
+            images = torch.randint(0, 256, (count, 3, 32, 32), generator=source, dtype=torch.uint8)
+            return Split(f"pictures/{part}", images, torch.randint(0, 10, (count,), generator=source))
+
+        return Dataset("pictures", "random pictures", 10, "none", split("train", 40), split("test", 20))
+
+
+def sweep_records(experiment: Any, axis: str, values: list[Any]) -> pd.DataFrame:
+    rows = []
+    for value in values:
+        for momentum in (0.0, 0.5):
+            context = PictureContext(experiment.__name__)
+            setting = {**TINY, "test_images": 12, "momentum": momentum, axis: value}
+            experiment.run([experiment.Parameters(**setting, seed=seed) for seed in range(2)], context)
+            rows += [{**row, "run": f"{value} {momentum} {row['seed']}"} for row in context.rows]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def batches() -> pd.DataFrame:
+    return sweep_records(cifar_batch_size, "batch_size", [4, 8])
+
+
+def perturbed_run(arm: str, seed: int = 0, saved: Any = None, **more: Any) -> PictureContext:
+    run = perturbed_training.Parameters(**{**THIN, **ARMS[arm], "seed": seed, **more})
+    context = PictureContext("perturbed_training", arms={id(run): {"data": "cifar10", "arm": arm}}, saved=saved)
+    perturbed_training.run([run], context)
+    return context
+
+
+def with_axes(context: PictureContext, arm: str, seed: int = 0) -> list[dict[str, Any]]:
+    return [{**row, "run": f"{arm} {seed}", "arm": arm, "data": "cifar10"} for row in context.rows]
+
+
+@pytest.fixture(scope="module")
+def perturbed() -> pd.DataFrame:
+    return pd.DataFrame([row for arm in ARMS for row in with_axes(perturbed_run(arm), arm)])
+
+
+def test_on_cifar_the_network_has_31340_parameters() -> None:
+    assert sum(parameter.numel() for parameter in MnistConvNet(3, 32).parameters()) == 31_340
+    with pytest.raises(ValueError, match="multiple of 4"):
+        MnistConvNet(3, 30)
+
+
+def test_colours_are_standardised_channel_by_channel() -> None:
+    images = torch.tensor([10, 100, 250], dtype=torch.uint8).view(1, 3, 1, 1)
+    expected = [(value / 255 - m) / d for value, m, d in zip((10, 100, 250), MEAN, DEVIATION, strict=True)]
+    assert standardise(images).flatten().tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_gap_on_cifar_is_taken_over_the_test_images_of_the_seed(batches: pd.DataFrame) -> None:
+    assert (batches["gap"] == batches["test_loss"] - batches["training_loss"]).all()
+    assert np.allclose(batches["test_error"] * 12, (batches["test_error"] * 12).round())
+
+
+def test_momentum_is_an_arm_with_rises_of_its_own(batches: pd.DataFrame) -> None:
+    table = cifar_batch_size_analysis.metrics(batches)
+    for momentum in ("0.0", "0.5"):
+        gaps = {size: table.loc[f"{size} {momentum} 1", "gap"] for size in (4, 8)}
+        assert table.loc[f"4 {momentum} 1", "gap_rise"] == pytest.approx(gaps[8] - gaps[4])
+    assert table.loc["4 0.0 1", "gap_rise"] != table.loc["4 0.5 1", "gap_rise"]
+
+
+def test_each_momentum_has_its_column_of_panels(batches: pd.DataFrame) -> None:
+    drawn = cifar_batch_size_analysis.figures(batches)
+    assert set(drawn) == {"fig4", "fig4_matched_loss", "fig4_readings", "fig4_curvature"}
+    titles = [axes.get_title("left") for axes in drawn["fig4"].axes[:2]]
+    assert titles == ["Fig. 4 · gap and Ψ on CIFAR-10\nmomentum 0", "momentum 0.5"]
+    assert len(drawn["fig4"].axes) == 4
+
+
+@pytest.mark.parametrize("arm", ["none", "perturbed", "isotropic_hundredth"])
+def test_a_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does(arm: str) -> None:
+    straight = perturbed_run(arm, epochs=3)
+    assert len(straight.states) == 3
+    for state, done in straight.states[:2]:
+        resumed = perturbed_run(arm, saved=state, epochs=3)
+        assert straight.rows[:done] + resumed.rows == straight.rows
+
+
+def test_arms_of_a_seed_start_alike_and_only_perturbed_ones_say_how_far(perturbed: pd.DataFrame) -> None:
+    context, models = PictureContext("perturbed_training"), []
+    for arm in ARMS:
+        run = perturbed_training.Parameters(**{**THIN, **ARMS[arm]})
+        train = context.data("x").train
+        models.append(perturbed_training._training(run, context, train, 10))
+    for other in models[1:]:
+        assert torch.equal(models[0].source.get_state(), other.source.get_state())
+        for left, right in zip(models[0].model.parameters(), other.model.parameters(), strict=True):
+            assert torch.equal(left, right)
+    plain = perturbed["arm"].isin(["none", "weight_decay"])
+    assert perturbed.loc[plain, "noise_over_weights"].isna().all()
+    large, small = (
+        perturbed.loc[perturbed["arm"] == arm, "noise_over_weights"].mean()
+        for arm in ("perturbed", "perturbed_hundredth")
+    )
+    assert 50 < large / small < 200  # a hundredth of γ
+
+
+def test_the_first_step_of_each_arm_is_that_without_perturbation() -> None:
+    losses = {
+        arm: perturbed_run(arm, batch_size=24, epochs=1).rows[0]["step_loss"]
+        for arm in ("none", "perturbed", "isotropic")
+    }
+    assert losses["none"] == losses["perturbed"] == losses["isotropic"]
+
+
+def test_accuracies_are_those_of_the_last_epoch_and_the_regime_is_the_unperturbed_arms(perturbed: pd.DataFrame) -> None:
+    frame = perturbed.assign(training_accuracy=50.0, test_accuracy=49.0)
+    assert not perturbed_metrics(frame)["regime_reached"].any()
+    last = (frame["arm"] == "none") & (frame["epoch"] == 2)
+    frame.loc[last, "training_accuracy"] = 60.0
+    table = perturbed_metrics(frame)
+    assert table["regime_reached"].all()
+    assert (table["relative_test_accuracy"] == 1).all()
+    assert table["training_accuracy"].to_dict() == {f"{arm} 0": 60.0 if arm == "none" else 50.0 for arm in ARMS}
+
+
+def test_a_training_that_leaves_the_numbers_has_the_accuracy_of_guessing() -> None:
+    context = perturbed_run("none", learning_rate=1e38, optimiser="sgd", epochs=3)
+    assert np.isnan(context.rows[-1]["step_loss"])
+    assert context.rows[-1]["test_accuracy"] == pytest.approx(10.0)
+    assert context.rows[-1]["training_accuracy"] == pytest.approx(10.0)
+
+
+def test_figure_7_is_drawn_for_the_data_that_is_there(perturbed: pd.DataFrame) -> None:
+    drawn = perturbed_training_analysis.figures(perturbed)
+    assert set(drawn) == {"fig7", "fig7_differences", "fig7_levels"}
+    assert [axes.get_title("left") for axes in drawn["fig7"].axes] == ["Fig. 7 · CIFAR-10", ""]
+    both = pd.concat([perturbed, perturbed.assign(data="tiny_imagenet", run=perturbed["run"] + " tiny")])
+    assert len(perturbed_training_analysis.figures(both)["fig7"].axes) == 4
+
+
+def test_the_share_that_the_curvature_decides_is_that_of_the_weights_with_an_open_gate(perturbed: pd.DataFrame) -> None:
+    frame = perturbed.assign(open_share=0.5, curvature_share=0.2)
+    frame.loc[frame["arm"] == "perturbed", ["open_share", "curvature_share"]] = 0.0
+    shares = perturbed_metrics(frame)["curvature_share_of_open"]
+    assert shares["perturbed_hundredth 0"] == pytest.approx(0.4)
+    assert np.isnan(shares["perturbed 0"])  # no gate is open: nobody decides anything
+
+
+def test_the_levels_have_a_panel_of_curvature_where_it_decides_something_and_say_so_where_it_does_not(
+    perturbed: pd.DataFrame,
+) -> None:
+    nowhere = perturbed_training_analysis.figures(perturbed.assign(curvature_share=0.0))["fig7_levels"].axes
+    assert [axes.get_title("left") for axes in nowhere][1:] == ["Of these the curvature decides none"]
+    somewhere = perturbed_training_analysis.figures(perturbed.assign(open_share=0.5, curvature_share=0.1))[
+        "fig7_levels"
+    ].axes
+    assert len(somewhere) == 3
+    assert somewhere[2].lines[0].get_ydata() == pytest.approx([20.0, 20.0])
+
+
+def test_the_levels_are_drawn_for_all_three_data_sets(perturbed: pd.DataFrame) -> None:
+    three = pd.concat([perturbed.assign(data=name, run=perturbed["run"] + name) for name in DATA])
+    drawn = perturbed_training_analysis.figures(three)["fig7_levels"].axes
+    assert [len(axes.lines) for axes in drawn[:3]] == [3, 3, 3]
+    assert [axes.get_title("left") for axes in drawn[1:3]] == ["CIFAR-100", "Tiny ImageNet"]
+
+
+def test_every_claim_of_the_new_experiments_names_metrics_and_axes_that_exist(
+    batches: pd.DataFrame, perturbed: pd.DataFrame
+) -> None:
+    rates = batches.assign(learning_rate=batches["batch_size"] / 100)
+    tables = {
+        "cifar_batch_size": (cifar_batch_size_analysis.metrics(batches), ["batch_size", "momentum", "seed"]),
+        "cifar_learning_rate": (cifar_learning_rate_analysis.metrics(rates), ["learning_rate", "momentum", "seed"]),
+        "perturbed_training": (perturbed_training_analysis.metrics(perturbed), ["data", "arm", "seed"]),
+    }
+    claims = load_claims(Path(perturbed_training.__file__).parent / "claims.yaml")
+    found = [claim for claim in claims if claim.experiment in tables]
+    assert {claim.experiment for claim in found} == set(tables)
+    for claim in found:
+        table, axes = tables[claim.experiment]
+        check(claim, list(table.columns), axes, experiments=list(tables))

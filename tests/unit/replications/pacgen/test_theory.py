@@ -1,0 +1,347 @@
+"""pacGen's illustration, trade-off, reparametrisation and bounds, on small cases with known answers."""
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from common.bounds.pacgen import pacgen
+from common.claims.checking import check
+from common.claims.schema import load_claims
+from common.datasets import Dataset, Split
+from common.experiments.seeds import stream_seed
+from common.hessian import dense_hessian
+from replications.pacgen import (
+    network_bounds,
+    perturbation_tradeoff,
+    reparametrisation,
+    sharpness_illustration,
+    toy_bounds,
+    two_layer_network,
+)
+from replications.pacgen.analysis import network_bounds as network_bounds_analysis
+from replications.pacgen.analysis import perturbation_tradeoff as perturbation_tradeoff_analysis
+from replications.pacgen.analysis import reparametrisation as reparametrisation_analysis
+from replications.pacgen.analysis import sharpness_illustration as sharpness_illustration_analysis
+from replications.pacgen.analysis import toy_bounds as toy_bounds_analysis
+from replications.pacgen.analysis import two_layer_network as two_layer_network_analysis
+from replications.pacgen.shared.bound_versions import Case, Side, all_versions
+from replications.pacgen.shared.quadrature import expected_along_segment, expected_cubed_norm, expected_over_uniform
+from replications.pacgen.shared.toy_pairs import LocalConstants, local_geometry, probability_loss
+from replications.pacgen.shared.two_layer import Problem, Sizes
+from replications.pacgen.shared.two_layer_curvature import Curvature
+
+FOLDER = Path(toy_bounds.__file__).parent
+TRAINING = {"training_images": 40, "width": 4, "batch_size": 8, "epochs": 2}
+
+
+class Context:
+    """Records, artifacts and checkpoints in memory."""
+
+    def __init__(self, experiment: str, kept: dict[int, Any] | None = None, saved: Any = None) -> None:
+        self.device = torch.device("cpu")
+        self.experiment, self.saved = experiment, saved
+        self.kept: dict[int, Any] = {} if kept is None else kept
+        self.rows: list[dict[str, Any]] = []
+        self.states: list[tuple[Any, int]] = []
+
+    def generator(self, run: Any, stream: str) -> torch.Generator:
+        return torch.Generator().manual_seed(stream_seed(self.experiment, stream, run.seed, {}))
+
+    def record(self, run: Any, **values: Any) -> None:
+        self.rows.append({**run.model_dump(), **values})
+
+    def save(self, run: Any, name: str, tensors: Any) -> None:
+        self.kept[run.seed] = {key: tensor.clone() for key, tensor in tensors.items()}
+
+    def artifact(self, run: Any, need: str, name: str) -> Any:
+        return self.kept[run.seed]
+
+    def restore(self) -> Any:
+        return self.saved
+
+    def checkpoint(self, state: Any) -> None:
+        self.states.append((copy.deepcopy(state), len(self.rows)))
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        pass
+
+    def data(self, name: str) -> Dataset:
+        generator = torch.Generator().manual_seed(0)
+
+        def split(part: str, count: int) -> Split:
+            images = torch.randint(0, 256, (count, 1, 6, 6), generator=generator, dtype=torch.uint8)
+            return Split(f"small/{part}", images, torch.randint(0, 10, (count,), generator=generator))
+
+        return Dataset("small", "random images", 10, "none", split("train", 60), split("test", 30))
+
+
+def frame(context: Context, *axes: str) -> pd.DataFrame:
+    rows = [{**row, "run": ",".join(f"{axis}={row[axis]:g}" for axis in axes)} for row in context.rows]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture(scope="module")
+def networks() -> dict[int, Any]:
+    context = Context("two_layer_network")
+    two_layer_network.run([two_layer_network.Parameters(**TRAINING, seed=s) for s in range(2)], context)
+    return context.kept
+
+
+@pytest.fixture(scope="module")
+def rescaled(networks: dict[int, Any]) -> pd.DataFrame:
+    context = Context("reparametrisation", networks)
+    for alpha in (0.3, 1.0, 3.0):
+        settings = {**TRAINING, "alpha": alpha, "curvature_images": 30}
+        reparametrisation.run([reparametrisation.Parameters(**settings, seed=s) for s in range(2)], context)
+    return frame(context, "alpha", "seed")
+
+
+@pytest.fixture(scope="module")
+def network_records(networks: dict[int, Any]) -> pd.DataFrame:
+    context = Context("network_bounds", networks)
+    settings = {**TRAINING, "curvature_images": 30, "scales": (0.5, 1, 2)}
+    network_bounds.run([network_bounds.Parameters(**settings, seed=s) for s in range(2)], context)
+    return frame(context, "seed")
+
+
+@pytest.fixture(scope="module")
+def toy_records() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Trade-off and bounds of two mixtures."""
+    context = Context("perturbation_tradeoff")
+    runs = [perturbation_tradeoff.Parameters(seed=s, levels=7, zooms=3, grid_points=41) for s in range(2)]
+    perturbation_tradeoff.run(runs, context)
+    bounds = Context("toy_bounds", context.kept)
+    toy_bounds.run([toy_bounds.Parameters(seed=s, fresh_examples=200, draws=4) for s in range(2)], bounds)
+    return frame(context, "seed"), frame(bounds, "seed")
+
+
+@pytest.fixture(scope="module")
+def illustration() -> pd.DataFrame:
+    context = Context("sharpness_illustration")
+    runs = [sharpness_illustration.Parameters(curvature=h, points=11) for h in (0.5, 2.0)]
+    sharpness_illustration.run(runs, context)
+    return frame(context, "curvature")
+
+
+def small_problem() -> tuple[Problem, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    sizes = Sizes(5, 3, 4)
+    images = torch.randn(2, 7, 5, generator=generator, dtype=torch.float64)
+    targets = torch.randint(0, 4, (2, 7), generator=generator)
+    return Problem(sizes, images, targets), torch.randn(2, sizes.parameters, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "probability"])
+def test_hessian_diagonals_of_all_tasks_are_those_of_the_dense_hessians(loss):
+    problem, weights = small_problem()
+    values, _, hessian = dense_hessian(lambda w: problem.losses(w, loss).mean(1), weights)
+    torch.testing.assert_close(problem.mean_loss(weights, loss), values)
+    diagonals = Curvature(problem, loss).diagonal(weights)
+    torch.testing.assert_close(diagonals, hessian.diagonal(dim1=1, dim2=2))
+    assert bool((diagonals < 0).any()) == (loss == "probability")
+
+
+def test_losses_are_cross_entropy_and_the_probability_of_the_wrong_classes():
+    problem, weights = small_problem()
+    logits = problem.logits(weights)[0]
+    expected = torch.nn.functional.cross_entropy(logits, problem.targets[0], reduction="none")
+    torch.testing.assert_close(problem.losses(weights)[0], expected)
+    torch.testing.assert_close(problem.losses(weights, "probability")[0], 1 - (-expected).exp())
+
+
+def test_products_and_sharpness_of_all_tasks_are_those_of_the_dense_hessians():
+    problem, weights = small_problem()
+    _, _, hessian = dense_hessian(lambda w: problem.losses(w).mean(1), weights)
+    vectors = torch.randn(weights.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    curvature = Curvature(problem)
+    torch.testing.assert_close(curvature.product(weights, vectors), (hessian @ vectors[..., None])[..., 0])
+    for found, largest in zip(curvature.sharpness(weights, [1, 2]), torch.linalg.eigvalsh(hessian)[:, -1], strict=True):
+        assert found.value == pytest.approx(float(largest), rel=1e-3)
+        assert found.bound <= 1e-3 * found.value
+
+
+def test_rescaling_keeps_the_function_and_obeys_equation_23():
+    problem, weights = small_problem()
+    other = problem.sizes.rescale(weights, 3.0)
+    torch.testing.assert_close(problem.logits(other), problem.logits(weights))
+    vectors = torch.randn(weights.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    error = reparametrisation.equation_23_error(Curvature(problem), problem.sizes, weights, vectors, 3.0)
+    assert float(error.max()) < 1e-12
+    _, _, before = dense_hessian(lambda w: problem.losses(w).mean(1), weights)
+    _, _, after = dense_hessian(lambda w: problem.losses(w).mean(1), other)
+    inverse = problem.sizes.rescale(torch.ones_like(weights), 1 / 3.0)
+    torch.testing.assert_close(after, inverse[:, :, None] * before * inverse[:, None])
+
+
+def test_training_resumed_after_any_epoch_ends_with_the_same_bits():
+    runs = [two_layer_network.Parameters(**{**TRAINING, "epochs": 3}, seed=s) for s in range(2)]
+    straight = Context("two_layer_network")
+    two_layer_network.run(runs, straight)
+    for state, done in straight.states:
+        resumed = Context("two_layer_network", saved=copy.deepcopy(state))
+        two_layer_network.run(runs, resumed)
+        assert straight.rows[:done] + resumed.rows == straight.rows
+        assert torch.equal(resumed.kept[1]["trained"], straight.kept[1]["trained"])
+    assert two_layer_network_analysis.metrics(frame(straight, "seed"))["training_loss"].notna().all()
+
+
+def test_changes_are_measured_against_alpha_1_of_the_same_seed(rescaled):
+    table = reparametrisation_analysis.metrics(rescaled)
+    assert (table.loc[["alpha=1,seed=0", "alpha=1,seed=1"], "psi_change"] == 0).all()
+    raw = rescaled.set_index("run")
+    ratio = raw.loc["alpha=3,seed=1", "trace"] / raw.loc["alpha=1,seed=1", "trace"]
+    assert table.loc["alpha=3,seed=1", "trace_ratio"] == pytest.approx(ratio)
+    assert (table["function_change"] < 1e-9).all()
+    assert (table["psi_bare_change"] < 1e-12).all()
+    per_weight = raw["psi_bare"] / raw["parameters"]
+    np.testing.assert_allclose(per_weight, math.log(1.1 / 0.1))
+
+
+def test_quadrature_is_exact_on_polynomials_and_near_on_cubed_norms():
+    points = torch.tensor([[0.3, -1.0]], dtype=torch.float64)
+    widths = torch.tensor([[0.5, 2.0]], dtype=torch.float64)
+    mean = expected_over_uniform(lambda w: w[:, 0] ** 2 * w[:, 1] ** 2, points, widths)
+    assert float(mean) == pytest.approx((0.09 + 0.25 / 3) * (1 + 4 / 3))
+    along = expected_along_segment(lambda w: w[:, 0] * w[:, 1], points, widths)
+    assert float(along) == pytest.approx(-0.3 + 1.0 / 3)
+    draws = (2 * torch.rand(400_000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 1) * widths
+    assert float(expected_cubed_norm(widths)) == pytest.approx(float(draws.norm(dim=1).pow(3).mean()), rel=0.01)
+
+
+def test_local_geometry_of_a_cubic_is_known():
+    def cubic(w: torch.Tensor) -> torch.Tensor:
+        return w[:, 0] ** 3 + w[:, 1] ** 2
+
+    local = local_geometry(cubic, torch.tensor([[1.0, 0.0]], dtype=torch.float64), LocalConstants())
+    assert float(local.rho) == pytest.approx(6.0)
+    assert float(local.largest_eigenvalue) == pytest.approx(6.0)
+    assert float(local.least_eigenvalue) == pytest.approx(2.0)
+    assert local.diagonal.tolist() == [[pytest.approx(6.0), pytest.approx(2.0)]]
+
+
+def test_probability_loss_lies_in_the_unit_interval_and_is_a_half_for_a_guess():
+    points = torch.randn(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    labels = torch.tensor([True, False] * 3)
+    weights = torch.tensor([[0.0, 0.0], [9.0, -4.0]], dtype=torch.float64)
+    values = probability_loss(points, labels)(weights)
+    assert float(values[0]) == pytest.approx(0.5)
+    assert bool(((values >= 0) & (values <= 1)).all())
+
+
+def test_inequalities_of_the_paper_hold_on_the_toy_and_its_optimum_is_found(toy_records):
+    table = perturbation_tradeoff_analysis.metrics(toy_records[0])
+    assert table["regime_reached"].all()
+    assert (table["slack_9"] > -1e-9).all()
+    assert (table["slack_lemma9"] > -1e-9).all()
+    assert (table["loosened_distance"] < 0.1).all()
+    for name in ("bound", "exact"):
+        assert (table[f"{name}_excess"] > -1e-3).all()
+    assert (table["sharpness_growth"] > 0).all()
+    assert (table["complexity_fall"] > 0).all()
+
+
+def test_a_mixture_hunt_that_finds_nothing_is_settled_and_out_of_the_regime(toy_records):
+    context = Context("perturbation_tradeoff")
+    run = perturbation_tradeoff.Parameters(seed=7, most_mixtures=1, flatter_by=1e9, grid_points=41)
+    perturbation_tradeoff.run([run], context)
+    bounds = Context("toy_bounds", context.kept)
+    toy_bounds.run([toy_bounds.Parameters(seed=7)], bounds)
+    for analysis, found, records in (
+        (perturbation_tradeoff_analysis, context, toy_records[0]),
+        (toy_bounds_analysis, bounds, toy_records[1]),
+    ):
+        assert [row["kind"] for row in found.rows] == ["none"]
+        alone, together = frame(found, "seed"), pd.concat([records, frame(found, "seed")])
+        assert not analysis.metrics(together).loc["seed=7", "regime_reached"]
+        assert not analysis.metrics(alone)["regime_reached"].any()
+        assert analysis.figures(alone)
+
+
+def test_sharpness_is_the_rise_where_inequality_5_is_an_equality(illustration):
+    table = sharpness_illustration_analysis.metrics(illustration)
+    assert (table["sharpness_error"] < 1e-3).all()
+    assert sharpness_illustration.sharpness(2.0, 0.0, 0.5) == pytest.approx(2 * 0.25 / 6)
+    assert set(sharpness_illustration_analysis.figures(illustration)) == {"fig2"}
+
+
+def case() -> Case:
+    weights = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64)
+    curvature = torch.tensor([[3.0, 1.0, 0.2]], dtype=torch.float64)
+    side = Side(torch.tensor([0.4], dtype=torch.float64), curvature, torch.tensor([2.0], dtype=torch.float64))
+    sides = {"cross_entropy": side, "probability": side}
+    kappa = 0.1 * weights.abs() + 0.1
+    return Case(weights, kappa, sides, eta=20.0, examples=100, delta=0.05, prior_range=4.0)
+
+
+def test_every_version_costs_what_its_correction_says():
+    bounds = {(bound.name, bound.version): bound for bound in all_versions(case())}
+    value = {key: float(bound.value) for key, bound in bounds.items()}
+    term = {key: {name: float(part) for name, part in bound.terms.items()} for key, bound in bounds.items()}
+    assert value["lemma6", "fixed_prior"] > value["lemma6", "printed"]
+    assert value["lemma6", "tightened"] < value["lemma6", "corrected"]
+    plain = term["lemma8", "levels"]["divergence"] * case().eta
+    spread = float(bounds["lemma8", "levels"].sigma.square().sum() / case().weights.square().sum()) / 2
+    assert term["lemma8", "divergence"]["divergence"] * case().eta == pytest.approx(2 * (plain + spread + 1))
+    assert value["lemma8", "tightened"] < value["lemma8", "corrected"]
+    printed, right = (term["theorem7", version]["divergence"] for version in ("printed", "constant"))
+    assert right / printed == pytest.approx((1 + math.e) / (1 + 1 / math.e))
+    assert value["theorem7", "tightened"] < value["theorem7", "corrected"]
+
+
+def test_perturbations_follow_the_distribution_of_their_bound():
+    bounds = {(bound.name, bound.version): bound for bound in all_versions(case())}
+    generator = torch.Generator().manual_seed(0)
+    units = 2 * torch.rand(100_000, 1, 3, generator=generator, dtype=torch.float64) - 1
+    uniform, gaussian = bounds["lemma6", "printed"], bounds["lemma8", "levels"]
+    drawn = uniform.draw(case().kappa, units)
+    torch.testing.assert_close(drawn.square().mean(0), uniform.sigma.square() / 3, rtol=0.02, atol=0)
+    drawn = gaussian.draw(case().kappa, units)
+    assert bool((drawn.abs() <= case().kappa).all())
+    inside = (drawn.abs() < gaussian.sigma).double().mean(0)
+    reach = torch.erf(case().kappa / (math.sqrt(2) * gaussian.sigma))
+    torch.testing.assert_close(inside, math.erf(1 / math.sqrt(2)) / reach, rtol=0.02, atol=0)
+
+
+def test_psi_with_neither_epsilon_nor_rho_is_the_same_for_any_weights():
+    curvature = torch.rand(50, dtype=torch.float64)
+    for seed in range(3):
+        weights = torch.randn(50, generator=torch.Generator().manual_seed(seed))
+        score = pacgen(weights, curvature, gamma=0.1, epsilon=0.0)
+        assert float(score.value) == pytest.approx(50 * math.log(11))
+
+
+def test_figures_are_drawn_from_records_alone(toy_records, network_records, rescaled):
+    drawn = {
+        **perturbation_tradeoff_analysis.figures(toy_records[0]),
+        **toy_bounds_analysis.figures(toy_records[1]),
+        **network_bounds_analysis.figures(network_records),
+        **reparametrisation_analysis.figures(rescaled),
+    }
+    assert set(drawn) == {
+        *("tradeoff", "best_perturbation", "correlated", "toy_bounds"),
+        *("network_bounds", "network_tradeoff", "reparametrisation", "reparametrisation_psi"),
+    }
+    assert "Lemma 8, as printed" in [label.get_text() for label in drawn["toy_bounds"].axes[0].get_yticklabels()]
+
+
+def test_every_claim_of_these_experiments_names_metrics_and_axes_that_exist(
+    toy_records, network_records, rescaled, illustration
+):
+    tables = {
+        "sharpness_illustration": (sharpness_illustration_analysis.metrics(illustration), ["curvature"]),
+        "perturbation_tradeoff": (perturbation_tradeoff_analysis.metrics(toy_records[0]), ["seed"]),
+        "toy_bounds": (toy_bounds_analysis.metrics(toy_records[1]), ["seed"]),
+        "reparametrisation": (reparametrisation_analysis.metrics(rescaled), ["alpha", "seed"]),
+        "network_bounds": (network_bounds_analysis.metrics(network_records), ["seed"]),
+    }
+    claims = [claim for claim in load_claims(FOLDER / "claims.yaml") if claim.experiment in tables]
+    assert {claim.experiment for claim in claims} == set(tables)
+    for claim in claims:
+        table, axes = tables[claim.experiment]
+        check(claim, list(table.columns), axes, experiments=list(tables))
