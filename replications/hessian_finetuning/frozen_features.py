@@ -99,7 +99,7 @@ def _digits(run: Parameters, context: RunContext) -> tuple[Examples, Examples, d
 
 
 def _molecules(run: Parameters, context: RunContext) -> tuple[Examples, Examples, dict[str, Tensor]]:
-    """Packed graphs (`graph_network.py`); nothing is pretrained. The test examples are those outside the pool."""
+    """Packed graphs (`packed_graphs`); nothing is pretrained. The test examples are those outside the pool."""
     features, labels = packed_graphs(run.dataset)
     order = torch.randperm(len(labels), generator=context.generator(run, "split"))
     pool, test = order[: run.pool], order[run.pool : run.pool + run.test_examples]

@@ -14,7 +14,7 @@ from common.experiments import Field, RunContext
 
 from .shared.pair_search import PairSearch
 from .shared.quadrature import expected_along_segment, expected_cubed_norm, expected_over_uniform
-from .shared.shared_network import cross_entropy
+from .shared.toy_network import cross_entropy
 from .shared.toy_pairs import LocalConstants, LocalGeometry, Pair, find_pair, local_geometry
 
 Objective = Callable[[torch.Tensor], torch.Tensor]

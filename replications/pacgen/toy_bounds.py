@@ -8,7 +8,7 @@ from common.experiments import Field, RunContext
 
 from .shared.bound_versions import Bound, Case, Side, all_versions, theorem_7_shortfall
 from .shared.minima import Function, in_chunks
-from .shared.shared_network import cross_entropy
+from .shared.toy_network import cross_entropy
 from .shared.toy_pairs import LocalConstants, Pair, kept_pair, local_geometry, probability_loss
 from .shared.two_layer import LossName
 

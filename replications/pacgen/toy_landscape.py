@@ -16,7 +16,7 @@ from common.experiments import Field, RunContext
 
 from .shared.minima import CHUNK, Function, derivatives, in_chunks, square_grid
 from .shared.pair_search import OURS, PAPER, FoundPair, PairSearch, search_pair
-from .shared.shared_network import cross_entropy, logit_difference
+from .shared.toy_network import cross_entropy, logit_difference
 
 FIGURES_3_TO_6 = f"{PAPER}, Figs. 3-6; not stated for Fig. 1"
 

@@ -70,7 +70,8 @@ def _add_a_job_with_a_short_limit(checkout: Checkout) -> None:
     (timed / "config.yaml").write_text(
         text.split("measurement:")[0].replace("learning_rate: 1, ", "learning_rate: 2, ")
     )
-    (timed / "measurement.py").unlink()
+    for name in ("measurement.py", "analysis/measurement.py"):
+        (timed / name).unlink()
 
 
 def _rage(storm: Storm, cluster: Cluster) -> None:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from common.experiments.outcomes import Results
 from common.workflow.discovery import find
@@ -25,6 +26,9 @@ FLOORS = (
     ("cli",),
 )
 HEIGHT = {name: height for height, names in enumerate(FLOORS) for name in names}
+REPLICATIONS = sorted(path.parent for path in (ROOT / "replications").glob("*/paper.yaml"))
+# Analyses that draw a function of the experiment, not its records alone.
+WITH_TORCH = {"replications.grokking.analysis.update_step"}
 # Packages that a bare GPU box lacks.
 ANALYSIS = ("pandas", "pyarrow", "seaborn", "matplotlib", "scipy", "snakemake", "dvc", "jupytext", "jinja2", "numba")
 
@@ -61,29 +65,55 @@ def test_a_file_imports_no_floor_above_or_beside_its_own(path: Path) -> None:
         assert below, f"{path.relative_to(ROOT)} imports common.{other}"
 
 
-def top_imports(path: Path) -> set[str]:
-    """What a file imports at its top: packages, and files beside it as ".name"."""
+def reached(path: Path, anywhere: bool = True) -> set[str]:
+    """Full names of what a file imports, at its top or anywhere; of `from a import b` both `a` and `a.b`."""
+    tree = ast.parse(path.read_text())
+    package = path.relative_to(ROOT).parts[:-1]
     names = set()
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            module = (node.module or "").split(".")[0]
-            names |= {f".{module}"} if node.level and module else {module}
-            names |= {f".{alias.name}" for alias in node.names if node.level and not module}
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
     return names
 
 
-@pytest.mark.parametrize("folder", sorted(path.parent for path in (ROOT / "replications").glob("*/paper.yaml")))
-def test_a_replication_imports_analysis_packages_only_in_files_that_none_of_its_own_imports_at_the_top(
-    folder: Path,
-) -> None:
-    files = [path for path in sorted(folder.glob("*.py")) if path.stem != "report"]
-    heavy = {f".{path.stem}" for path in files if top_imports(path) & set(ANALYSIS)}
-    light = [path for path in files if f".{path.stem}" not in heavy]
-    assert light
-    for path in light:
-        assert not top_imports(path) & heavy, f"{path.relative_to(ROOT)} imports {top_imports(path) & heavy} at its top"
+def packages(names: set[str]) -> set[str]:
+    """The packages of full names."""
+    return {name.split(".")[0] for name in names}
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+@pytest.mark.parametrize("folder", REPLICATIONS, ids=lambda folder: folder.name)
+def test_the_top_of_a_replication_lists_its_experiments_and_each_analysis_bears_the_name_of_one(folder: Path) -> None:
+    experiments = set(yaml.safe_load((folder / "config.yaml").read_text()))
+    assert {path.stem for path in folder.glob("*.py")} == experiments | {"report"}
+    assert {path.stem for path in (folder / "analysis").glob("*.py")} <= experiments
+
+
+@pytest.mark.parametrize("folder", REPLICATIONS, ids=lambda folder: folder.name)
+def test_what_computes_imports_no_analysis_and_analysis_packages_only_where_they_are_needed(folder: Path) -> None:
+    files = [*folder.glob("*.py"), *(folder / "shared").rglob("*.py")]
+    files = [path for path in files if path.stem != "report"]
+    heavy = {module_of(path) for path in files if packages(reached(path, anywhere=False)) & set(ANALYSIS)}
+    for path in files:
+        assert not {name for name in reached(path) if name.startswith(f"replications.{folder.name}.analysis")}, path
+        if module_of(path) not in heavy:
+            assert not reached(path, anywhere=False) & heavy, f"{path} imports {heavy} at its top"
+    assert not {module_of(path) for path in folder.glob("*.py")} & heavy
+
+
+@pytest.mark.parametrize("folder", REPLICATIONS, ids=lambda folder: folder.name)
+def test_an_analysis_sees_records_alone(folder: Path) -> None:
+    experiments = {module_of(path) for path in folder.glob("*.py")}
+    for path in (folder / "analysis").rglob("*.py"):
+        assert not reached(path) & experiments, f"{path} imports an experiment"
+        assert "torch" not in packages(reached(path)) or module_of(path) in WITH_TORCH, path
 
 
 BLOCKED = """
@@ -104,9 +134,7 @@ main()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "paper", ["decay", *sorted(p.parent.name for p in (ROOT / "replications").glob("*/paper.yaml"))]
-)
+@pytest.mark.parametrize("paper", ["decay", *(folder.name for folder in REPLICATIONS)])
 def test_a_box_without_the_analysis_packages_computes(project: Project, paper: str) -> None:
     if paper != "decay":
         (project.root / "replications" / paper).symlink_to(ROOT / "replications" / paper)

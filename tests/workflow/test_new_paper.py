@@ -36,7 +36,7 @@ def test_it_runs_to_a_reproduced_claim_and_a_page(started: Project) -> None:
 
 
 def test_its_own_test_passes(started: Project) -> None:
-    files = [str(path) for path in started.root.glob("tests/unit/replications/test_*.py")]
+    files = [str(path) for path in started.root.glob("tests/unit/replications/averages_of_draws/test_*.py")]
     assert files
     done = started.command(
         sys.executable, "-m", "pytest", "-n0", "-c", str(ROOT / "pyproject.toml"), f"--rootdir={started.root}", *files
@@ -58,7 +58,7 @@ def test_it_is_in_the_style_of_the_house(started: Project) -> None:
 def test_lint_names_every_mark_of_the_scaffold(started: Project) -> None:
     marks = {
         f"{path.relative_to(started.root)}:{number}"
-        for path in [*started.root.glob("replications/*/*.*"), *started.root.rglob("test*/**/*.*")]
+        for path in [*started.root.glob("replications/**/*.*"), *started.root.rglob("test*/**/*.*")]
         if path.suffix in (".py", ".yaml", ".md")
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if "SCAFFOLD" in line
@@ -82,6 +82,16 @@ def test_lint_names_what_lacks_a_source_a_claim_or_a_unit(started: Project) -> N
             path.write_text(text)
     assert "claim fig1-more-draws-smaller-error has no locator" in said
     assert "averaging.draws: no unit" in said
+
+
+def test_lint_names_a_file_beside_the_experiments_that_is_none(started: Project) -> None:
+    helper = started.root / "replications" / "averages_of_draws" / "helper.py"
+    helper.touch()
+    try:
+        said = started.replicate("lint", "averages_of_draws").stdout
+    finally:
+        helper.unlink()
+    assert "replications/averages_of_draws/helper.py: config.yaml has no experiment 'helper'" in said
 
 
 @pytest.mark.parametrize(

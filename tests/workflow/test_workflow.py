@@ -69,7 +69,7 @@ def test_an_up_to_date_report_runs_nothing(copy: Project) -> None:
 
 
 def test_editing_a_figure_computes_no_run_again(copy: Project) -> None:
-    copy.edit("descent.py", 'xlabel="step"', 'xlabel="number of steps"')
+    copy.edit("analysis/descent.py", 'xlabel="step"', 'xlabel="number of steps"')
     assert due(copy) == ["all", "analyse", "index", "page"]
 
 
@@ -203,24 +203,24 @@ def test_a_killed_process_is_a_failed_run_and_the_rest_is_reported(copy: Project
 def test_what_fails_in_an_analysis_says_why_and_costs_nothing_else_and_damaged_records_are_made_again(
     copy: Project,
 ) -> None:
-    copy.edit("descent.py", "axes.legend()", "raise ValueError('no legend')")
-    copy.edit("measurement.py", "return records.set_index", "1 / 0\n    return records.set_index")
+    copy.edit("analysis/descent.py", "axes.legend()", "raise ValueError('no legend')")
+    copy.edit("analysis/measurement.py", "return records.set_index", "1 / 0\n    return records.set_index")
     done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
     assert done.returncode == 1
-    assert "decay/descent: figures failed: replications/decay/descent.py:71: ValueError: no legend" in done.stdout
-    assert "decay/measurement: metrics failed: replications/decay/measurement.py:27: ZeroDivisionError" in done.stdout
+    drawing = "replications/decay/analysis/descent.py:24: ValueError: no legend"
+    measuring = "replications/decay/analysis/measurement.py:8: ZeroDivisionError"
+    assert f"decay/descent: figures failed: {drawing}" in done.stdout
+    assert f"decay/measurement: metrics failed: {measuring}" in done.stdout
     figures = json.loads((copy.root / "analysis/laptop/decay/figures.json").read_text())
-    assert [figure["problem"] for figure in figures if figure["name"] == "fig1"] == [
-        "drawing failed: replications/decay/descent.py:71: ValueError: no legend"
-    ]
+    assert [figure["problem"] for figure in figures if figure["name"] == "fig1"] == [f"drawing failed: {drawing}"]
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
     assert "decay/descent: figures failed" in copy.replicate("claims", "--scale", "laptop").stderr
     records = copy.root / "results/laptop/decay/descent/learning_rate=0.1,seed=0/records.jsonl"
     whole = records.read_bytes()
     records.write_bytes(whole.replace(b"1", b"2", 1))
     assert "its records.jsonl does not have the digest" in copy.replicate("status", "--scale", "laptop").stdout
-    copy.edit("descent.py", "raise ValueError('no legend')", "axes.legend()")
-    copy.edit("measurement.py", "1 / 0\n    return", "return")
+    copy.edit("analysis/descent.py", "raise ValueError('no legend')", "axes.legend()")
+    copy.edit("analysis/measurement.py", "1 / 0\n    return", "return")
     mended = copy.replicate("reports", "--scale", "laptop")
     assert mended.returncode == 0, mended.stdout
     assert records.read_bytes() == whole

@@ -1,4 +1,4 @@
-"""Metrics and figure of `uniform_convergence`."""
+"""Claim 2: the gap between traces against n: a row a run, and the figure."""
 
 import numpy as np
 import pandas as pd

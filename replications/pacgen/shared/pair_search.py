@@ -9,7 +9,7 @@ import torch
 from common.experiments import ExperimentParameters, Field
 
 from .minima import Function, Minima, find_minima, in_chunks, square_grid
-from .shared_network import Mixture, cross_entropy, draw_mixture
+from .toy_network import Mixture, cross_entropy, draw_mixture
 
 PAPER = "Wang et al. 2018"
 OURS = "our choice, deviation D1"

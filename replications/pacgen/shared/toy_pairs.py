@@ -12,7 +12,7 @@ from common.experiments.seeds import stream_seed
 
 from .minima import Function, derivatives, square_grid
 from .pair_search import OURS, PAPER, PairSearch, search_pair
-from .shared_network import Mixture, logit_difference
+from .toy_network import Mixture, logit_difference
 
 
 class LocalConstants(ExperimentParameters):

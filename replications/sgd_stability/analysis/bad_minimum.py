@@ -1,4 +1,4 @@
-"""Drawings of a good and of a bad minimum of one training set."""
+"""A good and a bad minimum of one training set: a row a run, and drawings of both."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Figure of `controls`."""
+"""The planted effect and the repeated draw: a row a run, and their figure."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Metrics and figures of `escape`."""
+"""How fast SGD leaves the minimum, and where it ends: a row a run, and figures."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Figure of `gd_against_sgd`."""
+"""Full-batch descent against SGD: a row a run, and the figure."""
 
 import numpy as np
 import pandas as pd

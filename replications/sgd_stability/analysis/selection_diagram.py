@@ -1,4 +1,4 @@
-"""Metrics and figures of `selection_diagram`."""
+"""Sharpness and non-uniformity of the minima that SGD selects: a row a run, Figs. 16 and 17."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Drawings of the landscape with a sharp and a flat minimum, and where descent ends."""
+"""Where flow and descent end between a sharp and a flat minimum: a row a run, and drawings."""
 
 import math
 

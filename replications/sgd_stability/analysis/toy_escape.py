@@ -1,4 +1,4 @@
-"""Metrics and figures of `toy_escape`."""
+"""SGD at a minimum at which gradient descent is stable: a row a run, and Fig. 15."""
 
 import numpy as np
 import pandas as pd

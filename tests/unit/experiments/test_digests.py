@@ -186,8 +186,33 @@ def test_what_is_remembered_and_kept_gives_the_digests_of_the_plain_algorithm(pr
         replication = find(project.root, "decay")
         for experiment in replication.experiments:
             for entry in ("run", "metrics", "figures"):
-                expected = plainly(project.root, replication.module(experiment), entry)
+                module = replication.module(experiment) if entry == "run" else replication.analysis_module(experiment)
+                expected = plainly(project.root, module, entry)
                 assert replication.code_digest(experiment, entry) == expected, (experiment, entry)
+
+
+@pytest.mark.parametrize("place", ["at the top", "inside"])
+def test_a_file_that_is_moved_into_a_folder_changes_no_digest(place: str, paper: Path) -> None:
+    text = EXPERIMENT
+    if place == "inside":
+        text = text.replace("from .helper import double\n", "").replace('"""Run."""', "from .helper import double")
+    (paper / "shows.py").write_text(text)
+    before = digest(paper, "run")
+    (paper / "shared").mkdir()
+    for name in ("helper", "deep"):
+        (paper / f"{name}.py").rename(paper / "shared" / f"{name}.py")
+    (paper / "shows.py").write_text(text.replace("from .helper", "from .shared.helper"))
+    assert digest(paper, "run") == before
+    (paper / "shared" / "helper.py").write_text(HELPER.replace("2 * x", "3 * x"))
+    assert digest(paper, "run") != before
+
+
+@pytest.mark.parametrize("text", ["from .tools import draw as figures", "from .tools import draw\n\nfigures = draw"])
+def test_an_entry_that_lies_elsewhere_is_followed(text: str, paper: Path) -> None:
+    (paper / "shows.py").write_text(text)
+    before = digest(paper, "figures")
+    (paper / "tools.py").write_text(TOOLS.replace("return colours", "return colours[0]"))
+    assert digest(paper, "figures") != before
 
 
 @pytest.mark.parametrize("touched", ["same time", "other time"])

@@ -107,8 +107,8 @@ def test_more_seeds_compute_the_new_ones_alone(in_process: Project) -> None:
 
 def test_an_edit_of_code_or_parameters_makes_the_runs_due_and_one_of_a_plot_does_not(in_process: Project) -> None:
     execute(in_process)
-    in_process.edit("descent.py", 'yscale="log"', 'yscale="linear"')
-    in_process.edit("descent.py", 'log_distance=np.log(last["distance"])', 'log_distance=np.log2(last["distance"])')
+    in_process.edit("analysis/descent.py", 'yscale="log"', 'yscale="linear"')
+    in_process.edit("analysis/descent.py", "np.log(", "np.log2(")
     states = run_states(replication(in_process), "smoke", Results(in_process.root / "results"))
     assert all(state.current for state in states)
     in_process.edit("descent.py", "1e-6 * kick", "1e-7 * kick")

@@ -23,11 +23,11 @@ def read(path: Path) -> Any:
 
 def test_an_experiment_whose_metrics_fail_is_told_and_the_others_are_built(in_process: Project) -> None:
     execute(in_process)
-    in_process.edit("measurement.py", "return records.set_index", "1 / 0\n    return records.set_index")
-    in_process.edit("descent.py", 'return {"fig1": figure}', 'return {"fig1": figure, "a/b": figure}')
-    line = in_process.file("measurement.py").read_text().splitlines().index("    1 / 0") + 1
+    in_process.edit("analysis/measurement.py", "return records.set_index", "1 / 0\n    return records.set_index")
+    in_process.edit("analysis/descent.py", 'return {"fig1": figure}', 'return {"fig1": figure, "a/b": figure}')
+    line = in_process.file("analysis/measurement.py").read_text().splitlines().index("    1 / 0") + 1
     problems, place = analysed(in_process)
-    failure = f"replications/decay/measurement.py:{line}: ZeroDivisionError: division by zero"
+    failure = f"replications/decay/analysis/measurement.py:{line}: ZeroDivisionError: division by zero"
     assert Problem("measurement", f"metrics failed: {failure}") in problems
     assert [problem.experiment for problem in problems] == ["descent", "measurement"]
     assert "names a figure 'a/b'" in problems[0].sentence
@@ -40,17 +40,17 @@ def test_an_experiment_whose_metrics_fail_is_told_and_the_others_are_built(in_pr
 
 def test_a_claim_on_metrics_that_failed_says_so(in_process: Project) -> None:
     execute(in_process)
-    in_process.edit("descent.py", "import numpy as np\n", "import numpy as np\n\n    return None\n")
+    in_process.edit("analysis/descent.py", "    last = records", "    return None\n    last = records")
     _, place = analysed(in_process)
     verdict = next(v for v in read(place / "verdicts.json") if v["id"] == "fig1-larger-steps-descend-faster")
     assert verdict["verdict"] == "not decidable at this scale"
-    assert verdict["reason"].startswith("Metrics failed: replications/decay/descent.py:")
+    assert verdict["reason"].startswith("Metrics failed: replications/decay/analysis/descent.py:")
     assert "metrics() returns nothing (None)" in verdict["reason"]
 
 
 def test_a_metric_of_texts_concerns_the_claims_on_it_alone(in_process: Project) -> None:
     execute(in_process)
-    in_process.edit("descent.py", 'log_distance=np.log(last["distance"])', 'log_distance="small"')
+    in_process.edit("analysis/descent.py", 'log_distance=np.log(last["distance"])', 'log_distance="small"')
     problems, place = analysed(in_process)
     assert {problem.experiment for problem in problems} == {"descent"}
     assert "metric log_distance holds text" in problems[0].sentence
@@ -95,7 +95,17 @@ def test_records_that_pandas_cannot_hold_are_named(in_process: Project) -> None:
 
 def test_a_file_that_ends_the_process_when_imported_is_told(in_process: Project) -> None:
     execute(in_process)
-    in_process.edit("measurement.py", "from collections.abc", "raise SystemExit(0)\nfrom collections.abc")
+    in_process.edit("analysis/measurement.py", "import pandas", "raise SystemExit(0)\nimport pandas")
     problems, place = analysed(in_process)
-    assert "cannot be imported: replications/decay/measurement.py:3: SystemExit: 0" in problems[-1].sentence
+    assert "cannot be imported: replications/decay/analysis/measurement.py:3: SystemExit: 0" in problems[-1].sentence
     assert (place / "verdicts.json").is_file()
+
+
+def test_an_experiment_without_an_analysis_has_its_records_and_outcomes(in_process: Project) -> None:
+    execute(in_process)
+    in_process.file("analysis/measurement.py").unlink()
+    problems, place = analysed(in_process)
+    assert problems == []
+    assert (place / "measurement.parquet").is_file()
+    assert {row["outcome"] for row in read(place / "metrics.json")["measurement"]} == {"completed"}
+    assert "log_distance" in read(place / "metrics.json")["descent"][0]

@@ -47,6 +47,7 @@ def two(tmp_path: Path) -> Project:
         ("descent.py", b"class Parameters(Parameters):\n    pass", "descent.py:1: class Parameters inherits"),
         ("descent.py", b"class A(Parameters): pass\nclass Parameters(A): pass", "descent.py:2: class Param"),
         ("measurement.py", b"import replications.decay.helper as helper\n", "measurement.py: no class Parameters"),
+        ("analysis/descend.py", b"", "analysis/descend.py: an analysis bears its experiment's name"),
         ("report.py", b"text = '\xe9'", "report.py:1: not UTF-8 text"),
     ],
 )  # fmt: skip
@@ -60,6 +61,13 @@ def test_one_broken_file_is_a_sentence_and_leaves_the_other_replication_whole(
     assert broken["decay"].startswith(f"{two.root}/replications/decay/{sentence}"), broken
     assert "\n" not in broken["decay"]
     assert healthy(discover(two.root), "laptop")[1] == broken, "a second look says the same"
+
+
+def test_metrics_beside_the_run_are_shown_their_place(two: Project) -> None:
+    with two.file("descent.py").open("a") as file:
+        file.write("\n\ndef metrics(records):\n    return records\n")
+    broken = healthy(discover(two.root), "laptop")[1]
+    assert broken["decay"].endswith(f"move it to {two.file('analysis/descent.py')}.")
 
 
 def test_an_error_that_nobody_foresaw_breaks_its_own_replication_alone(

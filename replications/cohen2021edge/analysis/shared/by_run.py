@@ -9,13 +9,16 @@ Measures = dict[str, float | bool]
 
 
 def by_run(records: pd.DataFrame, measures: Callable[[pd.DataFrame], Measures]) -> pd.DataFrame:
+    """The measures of every run, indexed by `run`."""
     rows = [{"run": run, **measures(part)} for run, part in records.groupby("run", sort=False)]
     return pd.DataFrame(rows).set_index("run")
 
 
 def along_training(part: pd.DataFrame) -> pd.DataFrame:
+    """The measurements along training, in its order."""
     return part[part["kind"] == "along"].sort_values("step")
 
 
 def log10_loss(along: pd.DataFrame) -> float:
+    """log10 of the last loss over the first."""
     return float(np.log10(along["loss"].iloc[-1] / along["loss"].iloc[0]))

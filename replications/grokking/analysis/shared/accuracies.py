@@ -102,6 +102,7 @@ def dots(
 
 
 def say_setting(figure: Figure, records: pd.DataFrame) -> None:
+    """Note under the figure what was trained, and by how many seeds."""
     first = records.iloc[0]
     layers, width, batch = (int(first[name]) for name in ("layers", "width", "batch_size"))
     if layers < 2 or width < 128:

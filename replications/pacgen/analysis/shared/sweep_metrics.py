@@ -100,6 +100,7 @@ def with_logarithms(records: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def at_last_epoch(records: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
+    """The measures at the last epoch, indexed by `run`."""
     last = pd.DataFrame(records[(records["kind"] == "epoch") & (records["epoch"] == records["epoch"].max())])
     return last.set_index("run")[measures].reindex(pd.Index(records["run"].unique(), name="run"))
 

@@ -14,6 +14,7 @@ def gamma_text(value: float) -> str:
 
 
 def say_what_differs(figure: Figure, records: pd.DataFrame) -> None:
+    """Note under the figure where data set or networks are others than the document's."""
     first = records.iloc[0]
     sizes = records.loc[records["kind"] == "final"].groupby("network")["parameters"].first()
     thin = any(int(size) < FULL[str(network)] for network, size in sizes.items())

@@ -23,8 +23,8 @@ from replications.pacgen.analysis.shared.sweep_metrics import sweep_metrics
 from replications.pacgen.shared.measures import _mean_squares, _median
 from replications.pacgen.shared.minima import Minima, find_minima
 from replications.pacgen.shared.pair_search import PairSearch, _is_global, _what_is_missing, flat_partner
-from replications.pacgen.shared.shared_network import cross_entropy, draw_mixture, logit_difference
 from replications.pacgen.shared.sweep import _Training, prepare, standardise
+from replications.pacgen.shared.toy_network import cross_entropy, draw_mixture, logit_difference
 
 FOLDER = Path(toy_landscape.__file__).parent
 TINY = {
@@ -338,7 +338,7 @@ def test_control_arms_differ_in_what_they_say_and_in_nothing_else():
     assert set(controls_analysis.figures(pd.DataFrame(rows))) == {"controls"}
 
 
-def test_shared_network_is_five_layers_of_one_matrix():
+def test_toy_network_is_five_layers_of_one_matrix():
     weights, points = torch.tensor([[0.7, -1.3]], dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
     matrix = torch.tensor([[0.7, -1.3], [1.3, 0.7]], dtype=torch.float64)
     hidden = points
