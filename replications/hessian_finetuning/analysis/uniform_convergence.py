@@ -14,11 +14,6 @@ FITTED = 0.05
 """Training error up to which weights count as fitted to their examples."""
 
 
-def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """The difference over n, at fixed and at trained weights."""
-    return {"claim2": convergence_figure(records)}
-
-
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`: log n, log of the difference, and the difference relative to the fresh trace."""
     table = records.drop_duplicates("run", keep="last").set_index("run")
@@ -28,6 +23,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     found["relative_difference"] = table["difference"] / table["fresh_trace"]
     found["regime_reached"] = table["training_error"] <= FITTED
     return found
+
+
+def figures(records: pd.DataFrame) -> dict[str, Figure]:
+    """The difference over n, at fixed and at trained weights."""
+    return {"claim2": convergence_figure(records)}
 
 
 def convergence_figure(records: pd.DataFrame) -> Figure:

@@ -1,7 +1,5 @@
 """The controls of the sweeps: a row a run, and their gaps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
