@@ -10,12 +10,10 @@ import pandas as pd
 import pytest
 import torch
 
-from common.bounds.graph_networks import liao_message_bound, spectral_bound
 from common.claims.checking import check
 from common.claims.judging import judge
 from common.claims.schema import load_claims
 from common.experiments.seeds import stream_seed
-from common.models.graph_networks import initial_weights, weight_shapes
 from replications.gnn_bounds import bound_comparison, graph_dependence, sensitivity, toy_linear
 from replications.gnn_bounds.analysis import bound_comparison as bound_comparison_analysis
 from replications.gnn_bounds.analysis import graph_dependence as graph_dependence_analysis
@@ -23,8 +21,7 @@ from replications.gnn_bounds.analysis import sensitivity as sensitivity_analysis
 from replications.gnn_bounds.analysis import social_networks as social_networks_analysis
 from replications.gnn_bounds.analysis import toy_linear as toy_linear_analysis
 from replications.gnn_bounds.bound_comparison import _Members
-from replications.gnn_bounds.shared.bound_setting import Setting, norms_of
-from replications.gnn_bounds.shared.graph_data import generated, prepare, stratified_folds
+from replications.gnn_bounds.shared.graph_data import generated, prepare
 
 FOLDER = Path(bound_comparison.__file__).parent
 SMALL = {"source": "generated", "graphs": 24, "width": 5, "steps": 4, "folds": 4, "trace_budget": 3.0}
@@ -157,76 +154,6 @@ def test_a_run_resumed_after_any_step_records_what_an_uninterrupted_one_does() -
         resumed = Context(saved=state)
         bound_comparison.run(runs, resumed)
         assert resumed.rows == straight.rows
-
-
-def test_folds_are_stratified_and_partition_the_graphs() -> None:
-    targets = torch.tensor([0] * 20 + [1] * 30 + [2] * 7)
-    fold = stratified_folds(targets, 5, torch.Generator().manual_seed(0))
-    for label in range(3):
-        counts = fold[targets == label].bincount(minlength=5)
-        assert int(counts.max() - counts.min()) <= 1
-    assert not torch.equal(fold, stratified_folds(targets, 5, torch.Generator().manual_seed(1)))
-
-
-def test_batches_hold_every_graph_once_with_its_own_numbers() -> None:
-    graphs = generated(40, 0.15, 1)
-    data = prepare(graphs, "mpnn", 7, torch.device("cpu"))
-    index = torch.cat([batch.index for batch in data.batches])
-    assert index.sort().values.tolist() == list(range(40))
-    adjacency = graphs.adjacency()
-    assert data.degree == float(adjacency.sum(-1).max())
-    assert data.diffusion_norm == pytest.approx(float(torch.linalg.matrix_norm(adjacency, 2).max()))
-    features = torch.nn.functional.one_hot(adjacency.sum(-1).long(), data.labels).float()
-    features *= graphs.mask()[..., None]
-    assert data.feature_matrix_norm == pytest.approx(float(torch.linalg.matrix_norm(features, 2).max()))
-    assert prepare(graphs, "gcn", 7, torch.device("cpu")).diffusion_norm == 1
-
-
-# Bounds of trained networks
-
-
-def test_norms_and_bounds_are_those_of_the_weights() -> None:
-    shapes = weight_shapes("mpnn", 6, 5, 2, 4)
-    first, second, last = initial_weights(shapes, torch.Generator().manual_seed(0))
-    norms = norms_of("mpnn", [first[None], second[None], last[None]], 4)
-    stacked = torch.cat([first, second])
-    layer = float(torch.linalg.matrix_norm(stacked.double(), 2))
-    assert norms["layer_spectral"].tolist()[0] == pytest.approx(
-        [layer] * 3 + [float(torch.linalg.matrix_norm(last, 2))]
-    )
-    setting = Setting(
-        model="mpnn", depth=4, **norms, neurons=torch.tensor([5.0, 5.0, 5.0, 2.0]), width=5, degree=7.0,
-        diffusion_norm=3.0, feature_matrix_norm=2.0, feature_norm=1.0, examples=50, margin=1.0, delta=0.1,
-    )  # fmt: skip
-    ours = spectral_bound(
-        norms["layer_spectral"], norms["layer_frobenius"], neurons=setting.neurons, feature_norm=2.0,
-        diffusion_norm=3.0, examples=50,
-    )  # fmt: skip
-    liao = liao_message_bound(
-        norms["shared_spectral"], norms["shared_frobenius"], depth=4, width=5, feature_norm=1.0, degree=7.0,
-        examples=50, margin=1.0, delta=0.1,
-    )  # fmt: skip
-    assert torch.equal(setting.ours(), ours)
-    assert torch.equal(setting.liao(), liao)
-
-
-def test_settings_moved_along_an_axis_move_the_bounds_by_the_known_powers() -> None:
-    weights = [
-        weight[None] for weight in initial_weights(weight_shapes("gcn", 6, 5, 2, 4), torch.Generator().manual_seed(0))
-    ]
-    norms = norms_of("gcn", weights, 4)
-    setting = Setting(
-        model="gcn", depth=4, **norms, neurons=torch.tensor([5.0, 5.0, 5.0, 2.0]), width=5, degree=7.0,
-        diffusion_norm=3.0, feature_matrix_norm=2.0, feature_norm=1.0, examples=50, margin=1.0, delta=0.1,
-    )  # fmt: skip
-    assert float(setting.ours() / setting.without_graph().ours()) == pytest.approx(27)
-    assert float(setting.scaled_weights(2).ours() / setting.ours()) == pytest.approx(16)
-    assert float(setting.unit_features().ours() * 2) == pytest.approx(float(setting.ours()))
-    deeper = setting.deeper(2)
-    assert deeper.layer_spectral.shape == (1, 6)
-    mean = norms["layer_spectral"][0, :3].log().mean().exp()
-    assert float(deeper.layer_spectral.prod() / setting.layer_spectral.prod()) == pytest.approx(float(mean) ** 2)
-    assert setting.unit_weights().layer_spectral.unique().tolist() == [1.0]
 
 
 def test_records_hold_finite_bounds_in_the_order_of_their_degrees(compared) -> None:

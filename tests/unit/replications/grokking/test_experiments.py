@@ -1,10 +1,9 @@
-"""Metrics on curves with known answers, figures from few records, claims that fit the metrics."""
+"""Metrics and figures from few records, claims that fit the metrics, gradients and traces against theory."""
 
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -23,95 +22,8 @@ from replications.grokking import (
     update_step,
 )
 from replications.grokking.analysis import gradient_variance as gradient_variance_analysis
-from replications.grokking.analysis.modular_addition import metrics as arm_metrics
-from replications.grokking.analysis.shared.accuracies import thinned
-from replications.grokking.analysis.shared.grokked_runs import run_metrics
 from tests.unit.replications.grokking.context import Context
 from tests.unit.replications.grokking.shared.test_training import TINY
-
-
-def curve(accuracies: list[float], arm: str = "large_decay", seed: int = 0, **more: Any) -> pd.DataFrame:
-    """Evaluations every 10 steps with these validation accuracies; training is learnt at the second one."""
-    steps = 10 * np.arange(len(accuracies))
-    frame = pd.DataFrame({"step": steps, "validation_accuracy": accuracies, "gradients": 2.0 * steps})
-    frame["training_accuracy"] = np.where(steps >= 10, 1.0, 0.5)
-    settings = {"steps": int(steps[-1]), "lengthening": 1, "evaluation_interval": 10, "window": 30, **more}
-    return frame.assign(kind="evaluation", run=f"{arm},{seed}", arm=arm, seed=seed, trace=np.nan, **settings)
-
-
-def with_curvature(frame: pd.DataFrame, rows: list[tuple[int, float]], loss: float = 1.0) -> pd.DataFrame:
-    first = frame.iloc[:1].assign(kind="curvature")
-    extra = [
-        first.assign(
-            step=step, trace=value, validation_trace=value, sharpness=value,
-            trace_standard_error=0.1 * value, validation_trace_standard_error=0.1 * value, curvature_loss=loss,
-        )
-        for step, value in rows
-    ]  # fmt: skip
-    return pd.concat([frame, *extra], ignore_index=True)
-
-
-SPIKY = [0.0, 0.2, 0.5, 0.99, 0.9, 1.0, 0.9, 1.0, 1.0]
-
-
-def test_time_to_grok_delay_fluctuation_and_drops_of_a_known_curve() -> None:
-    row = run_metrics(curve(SPIKY)).iloc[0]
-    assert (row["time_to_grok"], row["gradients_to_grok"], row["delay"]) == (30, 60, 20)
-    assert row["fluctuation"] == pytest.approx(100 * np.std([0.99, 0.9, 1.0, 0.9], ddof=1))
-    assert row["drops"] == 2
-    assert row["late_fluctuation"] == pytest.approx(100 * np.std([1.0, 0.9, 1.0, 1.0], ddof=1))
-    assert row["share_to_grok"] == pytest.approx(30 / 80)
-
-
-def test_a_run_that_never_groks_has_no_time_and_no_fluctuation() -> None:
-    row = run_metrics(curve([0.1] * 6)).iloc[0]
-    assert np.isnan(row["time_to_grok"])
-    assert np.isnan(row["fluctuation"])
-    assert row["share_to_grok"] == 1
-
-
-def test_a_window_that_does_not_fit_has_no_fluctuation() -> None:
-    assert np.isnan(run_metrics(curve([0.1, 0.2, 0.3, 0.4, 0.99, 1.0])).iloc[0]["fluctuation"])
-
-
-def test_curvature_is_averaged_over_the_last_third_as_logarithms() -> None:
-    rows = with_curvature(curve(SPIKY), [(10, 1e9), (60, 10.0), (80, 1000.0)])
-    row = run_metrics(rows).iloc[0]
-    assert row["log_trace"] == pytest.approx(2)
-    assert row["log_trace_standard_error"] == pytest.approx(0.1 / np.sqrt(2) / np.log(10))
-
-
-def test_curvature_per_nat_does_not_see_a_change_in_proportion_to_the_loss() -> None:
-    calm, spike = (
-        run_metrics(with_curvature(curve(SPIKY), [(60, scale), (80, scale)], loss=scale / 4)).iloc[0]
-        for scale in (0.01, 100.0)
-    )
-    assert spike["log_trace"] - calm["log_trace"] == pytest.approx(4)
-    for name in ("log_trace_per_nat", "log_sharpness_per_nat"):
-        assert calm[name] == pytest.approx(spike[name]) == pytest.approx(np.log10(4))
-    fitted = run_metrics(with_curvature(curve(SPIKY), [(80, 1.0)], loss=0.0)).iloc[0]
-    assert np.isnan(fitted["log_trace_per_nat"])
-
-
-def test_arms_without_decay_are_censored_until_ten_times_the_time_to_grok() -> None:
-    short = pd.concat([curve(SPIKY), curve([0.1] * 9, arm="none")])
-    assert arm_metrics(short)["regime_reached"].tolist() == [True, False]
-    long = pd.concat([curve(SPIKY), curve([0.1] * 31, arm="none")])
-    assert arm_metrics(long)["regime_reached"].tolist() == [True, True]
-    most_never = pd.concat([curve(SPIKY), *(curve([0.1] * 9, seed=k) for k in (1, 2)), curve([0.1] * 31, arm="none")])
-    assert not arm_metrics(most_never)["regime_reached"].iloc[-1]
-    nobody = pd.concat([curve([0.1] * 9), curve([0.1] * 31, arm="none")])
-    assert arm_metrics(nobody)["regime_reached"].tolist() == [True, False]  # not grokking is a result; length unknown
-
-
-def test_thinned_curves_keep_their_ends_and_extremes() -> None:
-    steps = np.arange(1, 5001)
-    values = np.ones(5000)
-    values[3210] = 0.2
-    at, kept = thinned(steps, values)
-    assert len(at) < 250
-    assert kept.min() == 0.2
-    assert (at[0], at[-1]) == (1, 5000)
 
 
 def records(module: Any, arms: dict[str, dict[str, Any]], axis: str, seeds: int = 2, **given: Any) -> pd.DataFrame:

@@ -1,7 +1,6 @@
-"""Figs. 2 and 3 on tiny networks: records, metrics, figures, claims, resuming; the measure against dense Hessians."""
+"""Figs. 2 and 3 on tiny networks: records, metrics, figures, claims, resuming."""
 
 import copy
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,20 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import yaml
-from torch import nn
 
 from common.claims.checking import check
 from common.claims.schema import load_claims
-from common.hessian import Hessian, Problem, dense
 from replications.hessian_finetuning import noise_injection, seven_methods
 from replications.hessian_finetuning.analysis import noise_injection as noise_injection_analysis
 from replications.hessian_finetuning.analysis import seven_methods as seven_methods_analysis
-from replications.hessian_finetuning.analysis.seven_methods import MEASURES, selected, within_seed_correlations
-from replications.hessian_finetuning.analysis.seven_methods import metrics as seven_metrics
 from replications.hessian_finetuning.shared import fine_tuning
-from replications.hessian_finetuning.shared.layer_measures import layer_measures
 from replications.hessian_finetuning.shared.methods import METHODS
 from tests.unit.replications.grokking.context import Context
 
@@ -154,69 +147,3 @@ def test_a_run_that_leaves_the_numbers_is_reported_and_the_others_are_recorded()
     seven_methods.run(runs, context)
     assert [seed for seed, _ in context.gone] == [0, 1]
     assert context.rows == []
-
-
-def test_the_measure_is_that_of_dense_hessians() -> None:
-    system, start = network(0, count=6), start_of(network(5).model)
-    found = layer_measures(system.model, start, system.train, system.test)
-    inputs, labels = system.train
-    losses = nn.functional.cross_entropy(system.model(inputs), labels, reduction="none")
-    expected = 0.0
-    for name in ("0.weight", "3.weight"):
-        move = (dict(system.model.named_parameters())[name] - start[name]).detach().flatten()
-        forms = []
-        for n in range(6):
-            alone = Problem(
-                system.model, nn.CrossEntropyLoss(), (inputs[n : n + 1], labels[n : n + 1]), parameters=[name]
-            )
-            forms.append(float(move @ dense(Hessian(alone)) @ move))
-        expected += math.sqrt(float(losses.detach().max()) * max(forms) / 6)
-    assert found["measure"] == pytest.approx(expected, rel=1e-9)
-    assert found["curvature"] * found["root_largest_loss"] == pytest.approx(found["measure"], rel=1e-9)
-
-
-def test_norms_are_those_of_singular_values() -> None:
-    system, start = network(0), start_of(network(5).model)
-    found = layer_measures(system.model, start, system.train, system.test)
-    matrices = [dict(system.model.named_parameters())[name].detach() for name in ("0.weight", "3.weight")]
-    largest = [float(torch.linalg.svdvals(matrix)[0]) for matrix in matrices]
-    ratios = sum(float(matrix.square().sum()) / top**2 for matrix, top in zip(matrices, largest, strict=True))
-    assert found["norm_product"] == pytest.approx(math.prod(largest) * math.sqrt(ratios / 24), rel=1e-9)
-    assert found["weight_norm"] == pytest.approx(float(torch.cat([m.flatten() for m in matrices]).norm()), rel=1e-9)
-
-
-def start_of(model: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
-def planted() -> pd.DataFrame:
-    """Settings of one seed whose gap is the measure, and falls with the distance."""
-    rows = pd.DataFrame({"measure": [0.1, 0.2, 0.3, 0.4], "training_loss": 0.5, "first_training_loss": 1.0})
-    for name in MEASURES:
-        rows[name] = -rows["measure"] if name == "distance" else rows["measure"]
-    rows["test_loss"] = rows["training_loss"] + rows["measure"]
-    errors = {
-        "training_error": 0.1,
-        "test_error": 0.3,
-        "validation_error": 0.3,
-        "validation_loss": [3.0, 1.0, 2.0, 4.0],
-    }
-    axes = {"system": "image", "method": "sgd", "strength": [1, 2, 3, 4], "seed": 0, "classes": 2, "run": list("abcd")}
-    return rows.assign(**errors, **axes)
-
-
-def test_gaps_selection_and_correlations_of_planted_records() -> None:
-    records = planted()
-    table = seven_metrics(records).join(records.set_index("run")[["system", "method", "strength", "seed"]])
-    assert table["loss_gap"].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert table["error_gap"].tolist() == pytest.approx([20] * 4)
-    assert table["vacuity"].tolist() == pytest.approx([(0.5 + m) / math.log(2) for m in (0.1, 0.2, 0.3, 0.4)])
-    assert selected(table).index.tolist() == ["b"]
-    found = within_seed_correlations(table).set_index("measure")["correlation"]
-    assert found["measure"] == pytest.approx(1)
-    assert found["distance"] == pytest.approx(-1)
-
-
-def test_a_fine_tuning_that_raised_the_training_loss_has_not_reached_its_regime() -> None:
-    records = planted().assign(first_training_loss=[1.0, 0.4, 1.0, 1.0])
-    assert seven_metrics(records)["regime_reached"].tolist() == [True, False, True, True]

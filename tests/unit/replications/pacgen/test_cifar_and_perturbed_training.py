@@ -18,7 +18,6 @@ from replications.pacgen.analysis import cifar_learning_rate as cifar_learning_r
 from replications.pacgen.analysis import perturbed_training as perturbed_training_analysis
 from replications.pacgen.analysis.perturbed_training import DATA
 from replications.pacgen.analysis.perturbed_training import metrics as perturbed_metrics
-from replications.pacgen.shared.cifar_sweep import DEVIATION, MEAN, standardise
 
 from .test_toy_and_sweeps import TINY, Context
 
@@ -85,12 +84,6 @@ def test_on_cifar_the_network_has_31340_parameters() -> None:
     assert sum(parameter.numel() for parameter in MnistConvNet(3, 32).parameters()) == 31_340
     with pytest.raises(ValueError, match="multiple of 4"):
         MnistConvNet(3, 30)
-
-
-def test_colours_are_standardised_channel_by_channel() -> None:
-    images = torch.tensor([10, 100, 250], dtype=torch.uint8).view(1, 3, 1, 1)
-    expected = [(value / 255 - m) / d for value, m, d in zip((10, 100, 250), MEAN, DEVIATION, strict=True)]
-    assert standardise(images).flatten().tolist() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_gap_on_cifar_is_taken_over_the_test_images_of_the_seed(batches: pd.DataFrame) -> None:

@@ -30,11 +30,8 @@ from replications.pacgen.analysis import reparametrisation as reparametrisation_
 from replications.pacgen.analysis import sharpness_illustration as sharpness_illustration_analysis
 from replications.pacgen.analysis import toy_bounds as toy_bounds_analysis
 from replications.pacgen.analysis import two_layer_network as two_layer_network_analysis
-from replications.pacgen.shared.bound_versions import Case, Side, all_versions
-from replications.pacgen.shared.quadrature import expected_along_segment, expected_cubed_norm, expected_over_uniform
-from replications.pacgen.shared.toy_pairs import LocalConstants, local_geometry, probability_loss
-from replications.pacgen.shared.two_layer import Problem, Sizes
 from replications.pacgen.shared.two_layer_curvature import Curvature
+from tests.unit.replications.pacgen.samples import small_problem
 
 FOLDER = Path(toy_bounds.__file__).parent
 TRAINING = {"training_images": 40, "width": 4, "batch_size": 8, "epochs": 2}
@@ -129,43 +126,6 @@ def illustration() -> pd.DataFrame:
     return frame(context, "curvature")
 
 
-def small_problem() -> tuple[Problem, torch.Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    sizes = Sizes(5, 3, 4)
-    images = torch.randn(2, 7, 5, generator=generator, dtype=torch.float64)
-    targets = torch.randint(0, 4, (2, 7), generator=generator)
-    return Problem(sizes, images, targets), torch.randn(2, sizes.parameters, generator=generator, dtype=torch.float64)
-
-
-@pytest.mark.parametrize("loss", ["cross_entropy", "probability"])
-def test_hessian_diagonals_of_all_tasks_are_those_of_the_dense_hessians(loss):
-    problem, weights = small_problem()
-    values, _, hessian = dense_hessian(lambda w: problem.losses(w, loss).mean(1), weights)
-    torch.testing.assert_close(problem.mean_loss(weights, loss), values)
-    diagonals = Curvature(problem, loss).diagonal(weights)
-    torch.testing.assert_close(diagonals, hessian.diagonal(dim1=1, dim2=2))
-    assert bool((diagonals < 0).any()) == (loss == "probability")
-
-
-def test_losses_are_cross_entropy_and_the_probability_of_the_wrong_classes():
-    problem, weights = small_problem()
-    logits = problem.logits(weights)[0]
-    expected = torch.nn.functional.cross_entropy(logits, problem.targets[0], reduction="none")
-    torch.testing.assert_close(problem.losses(weights)[0], expected)
-    torch.testing.assert_close(problem.losses(weights, "probability")[0], 1 - (-expected).exp())
-
-
-def test_products_and_sharpness_of_all_tasks_are_those_of_the_dense_hessians():
-    problem, weights = small_problem()
-    _, _, hessian = dense_hessian(lambda w: problem.losses(w).mean(1), weights)
-    vectors = torch.randn(weights.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    curvature = Curvature(problem)
-    torch.testing.assert_close(curvature.product(weights, vectors), (hessian @ vectors[..., None])[..., 0])
-    for found, largest in zip(curvature.sharpness(weights, [1, 2]), torch.linalg.eigvalsh(hessian)[:, -1], strict=True):
-        assert found.value == pytest.approx(float(largest), rel=1e-3)
-        assert found.bound <= 1e-3 * found.value
-
-
 def test_rescaling_keeps_the_function_and_obeys_equation_23():
     problem, weights = small_problem()
     other = problem.sizes.rescale(weights, 3.0)
@@ -203,37 +163,6 @@ def test_changes_are_measured_against_alpha_1_of_the_same_seed(rescaled):
     np.testing.assert_allclose(per_weight, math.log(1.1 / 0.1))
 
 
-def test_quadrature_is_exact_on_polynomials_and_near_on_cubed_norms():
-    points = torch.tensor([[0.3, -1.0]], dtype=torch.float64)
-    widths = torch.tensor([[0.5, 2.0]], dtype=torch.float64)
-    mean = expected_over_uniform(lambda w: w[:, 0] ** 2 * w[:, 1] ** 2, points, widths)
-    assert float(mean) == pytest.approx((0.09 + 0.25 / 3) * (1 + 4 / 3))
-    along = expected_along_segment(lambda w: w[:, 0] * w[:, 1], points, widths)
-    assert float(along) == pytest.approx(-0.3 + 1.0 / 3)
-    draws = (2 * torch.rand(400_000, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 1) * widths
-    assert float(expected_cubed_norm(widths)) == pytest.approx(float(draws.norm(dim=1).pow(3).mean()), rel=0.01)
-
-
-def test_local_geometry_of_a_cubic_is_known():
-    def cubic(w: torch.Tensor) -> torch.Tensor:
-        return w[:, 0] ** 3 + w[:, 1] ** 2
-
-    local = local_geometry(cubic, torch.tensor([[1.0, 0.0]], dtype=torch.float64), LocalConstants())
-    assert float(local.rho) == pytest.approx(6.0)
-    assert float(local.largest_eigenvalue) == pytest.approx(6.0)
-    assert float(local.least_eigenvalue) == pytest.approx(2.0)
-    assert local.diagonal.tolist() == [[pytest.approx(6.0), pytest.approx(2.0)]]
-
-
-def test_probability_loss_lies_in_the_unit_interval_and_is_a_half_for_a_guess():
-    points = torch.randn(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    labels = torch.tensor([True, False] * 3)
-    weights = torch.tensor([[0.0, 0.0], [9.0, -4.0]], dtype=torch.float64)
-    values = probability_loss(points, labels)(weights)
-    assert float(values[0]) == pytest.approx(0.5)
-    assert bool(((values >= 0) & (values <= 1)).all())
-
-
 def test_inequalities_of_the_paper_hold_on_the_toy_and_its_optimum_is_found(toy_records):
     table = perturbation_tradeoff_analysis.metrics(toy_records[0])
     assert table["regime_reached"].all()
@@ -268,44 +197,6 @@ def test_sharpness_is_the_rise_where_inequality_5_is_an_equality(illustration):
     assert (table["sharpness_error"] < 1e-3).all()
     assert sharpness_illustration.sharpness(2.0, 0.0, 0.5) == pytest.approx(2 * 0.25 / 6)
     assert set(sharpness_illustration_analysis.figures(illustration)) == {"fig2"}
-
-
-def case() -> Case:
-    weights = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64)
-    curvature = torch.tensor([[3.0, 1.0, 0.2]], dtype=torch.float64)
-    side = Side(torch.tensor([0.4], dtype=torch.float64), curvature, torch.tensor([2.0], dtype=torch.float64))
-    sides = {"cross_entropy": side, "probability": side}
-    kappa = 0.1 * weights.abs() + 0.1
-    return Case(weights, kappa, sides, eta=20.0, examples=100, delta=0.05, prior_range=4.0)
-
-
-def test_every_version_costs_what_its_correction_says():
-    bounds = {(bound.name, bound.version): bound for bound in all_versions(case())}
-    value = {key: float(bound.value) for key, bound in bounds.items()}
-    term = {key: {name: float(part) for name, part in bound.terms.items()} for key, bound in bounds.items()}
-    assert value["lemma6", "fixed_prior"] > value["lemma6", "printed"]
-    assert value["lemma6", "tightened"] < value["lemma6", "corrected"]
-    plain = term["lemma8", "levels"]["divergence"] * case().eta
-    spread = float(bounds["lemma8", "levels"].sigma.square().sum() / case().weights.square().sum()) / 2
-    assert term["lemma8", "divergence"]["divergence"] * case().eta == pytest.approx(2 * (plain + spread + 1))
-    assert value["lemma8", "tightened"] < value["lemma8", "corrected"]
-    printed, right = (term["theorem7", version]["divergence"] for version in ("printed", "constant"))
-    assert right / printed == pytest.approx((1 + math.e) / (1 + 1 / math.e))
-    assert value["theorem7", "tightened"] < value["theorem7", "corrected"]
-
-
-def test_perturbations_follow_the_distribution_of_their_bound():
-    bounds = {(bound.name, bound.version): bound for bound in all_versions(case())}
-    generator = torch.Generator().manual_seed(0)
-    units = 2 * torch.rand(100_000, 1, 3, generator=generator, dtype=torch.float64) - 1
-    uniform, gaussian = bounds["lemma6", "printed"], bounds["lemma8", "levels"]
-    drawn = uniform.draw(case().kappa, units)
-    torch.testing.assert_close(drawn.square().mean(0), uniform.sigma.square() / 3, rtol=0.02, atol=0)
-    drawn = gaussian.draw(case().kappa, units)
-    assert bool((drawn.abs() <= case().kappa).all())
-    inside = (drawn.abs() < gaussian.sigma).double().mean(0)
-    reach = torch.erf(case().kappa / (math.sqrt(2) * gaussian.sigma))
-    torch.testing.assert_close(inside, math.erf(1 / math.sqrt(2)) / reach, rtol=0.02, atol=0)
 
 
 def test_psi_with_neither_epsilon_nor_rho_is_the_same_for_any_weights():

@@ -13,18 +13,13 @@ from common.claims.checking import check
 from common.claims.schema import load_claims
 from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
-from common.hessian import dense_hessian
 from replications.pacgen import batch_size, controls, learning_rate, toy_landscape
 from replications.pacgen.analysis import batch_size as batch_size_analysis
 from replications.pacgen.analysis import controls as controls_analysis
 from replications.pacgen.analysis import learning_rate as learning_rate_analysis
 from replications.pacgen.analysis import toy_landscape as toy_landscape_analysis
-from replications.pacgen.analysis.shared.sweep_metrics import sweep_metrics
-from replications.pacgen.shared.measures import _mean_squares, _median
-from replications.pacgen.shared.minima import Minima, find_minima
-from replications.pacgen.shared.pair_search import PairSearch, _is_global, _what_is_missing, flat_partner
+from replications.pacgen.shared.measures import _mean_squares
 from replications.pacgen.shared.sweep import _Training, prepare, standardise
-from replications.pacgen.shared.toy_network import cross_entropy, draw_mixture, logit_difference
 
 FOLDER = Path(toy_landscape.__file__).parent
 TINY = {
@@ -223,11 +218,6 @@ def test_squared_gradients_behind_rho_average_equally_many_mini_batches_in_every
         torch.testing.assert_close(squares, expected)
 
 
-def test_the_median_of_two_draws_lies_between_them():
-    assert float(_median(torch.tensor([1.0, 3.0]))) == 2.0
-    assert float(_median(torch.tensor([5.0, 1.0, 2.0]))) == 2.0
-
-
 def test_a_diverged_seed_is_reported_and_leaves_the_others_as_they_were():
     together = training()
     alone = training()
@@ -240,75 +230,6 @@ def test_a_diverged_seed_is_reported_and_leaves_the_others_as_they_were():
     assert "not finite at step 1" in reason
     assert torch.equal(together.ensemble.weights[1], alone.ensemble.weights[1])
     assert [row["seed"] for row in together.context.rows] == [1]
-
-
-def curve(run: str, seed: int, batch: int, losses: list[float], gaps: list[float]) -> list[dict[str, Any]]:
-    constant = {"kind": "epoch", "test_loss": 0.0, "training_error": 0.0, "test_error": 0.0, "hessian_trace": 1.0}
-    constant |= {"hessian_trace_error": 0.1, "mean_squared_gradient": 1.0, "rho": 1.0, "rho_fixed_batch": 1.0}
-    constant |= {"psi_fixed_batch": 1.0, "psi_no_rho": 1.0, "dataset": "mnist", "momentum": 0.0}
-    return [
-        {
-            "run": run,
-            "seed": seed,
-            "batch_size": batch,
-            "epoch": k,
-            "step": k,
-            "training_loss": a,
-            "gap": b,
-            "psi": 2 * b,
-        }
-        | constant
-        for k, (a, b) in enumerate(zip(losses, gaps, strict=True), start=1)
-    ]
-
-
-def test_matched_measures_are_interpolated_where_the_loss_first_passes_the_one_common_level():
-    rows = curve("a", 0, 8, [1.0, 0.1, 0.04, 0.01, 0.01], [0.0, 0.2, 0.3, 0.5, 0.5])
-    rows += curve("b", 0, 16, [1.0, 0.05, 0.3, 0.01, 0.01], [0.0, 0.1, 0.4, 0.5, 0.6])
-    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
-    share = np.log(0.1 / 0.05) / np.log(0.1 / 0.04)
-    assert table.loc["a", "matched_gap"] == pytest.approx(0.2 + share * 0.1)
-    assert table.loc["a", "matched_psi"] == pytest.approx(2 * table.loc["a", "matched_gap"])
-    assert table.loc["b", "matched_gap"] == pytest.approx(0.1)
-    assert table["gap"].to_dict() == {"a": 0.5, "b": 0.6}
-    assert table["regime_reached"].all()
-    assert table.loc["a", "log_training_loss"] == pytest.approx(-2)
-    assert table.columns.is_unique
-
-
-def test_a_check_of_the_loss_alone_counts_for_the_regime_and_not_for_the_measures():
-    rows = curve("a", 0, 8, [1.0, 0.03, 0.02, 0.01], [0.0, 0.2, np.nan, 0.3])
-    rows[2]["kind"] = "check"
-    rows += curve("b", 0, 16, [1.0, 0.03, 0.04, 0.01], [0.0, 0.2, np.nan, 0.3])
-    rows[-2]["kind"] = "check"
-    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
-    assert table["regime_reached"].to_dict() == {"a": True, "b": False}
-    assert table["matched_gap"].notna().all()
-    assert table["gap"].to_dict() == {"a": 0.3, "b": 0.3}
-
-
-def test_a_rise_is_the_largest_minus_the_smallest_setting_of_the_same_seed():
-    rows = []
-    for seed, gaps in enumerate([(0.1, 0.9, 0.4), (0.3, 0.2, 0.1)]):
-        for batch, gap in zip((8, 16, 32), gaps, strict=True):
-            rows += curve(f"{seed}-{batch}", seed, batch, [1.0, 0.04, 0.01, 0.01], [0.0, gap, gap, gap])
-    table = sweep_metrics(pd.DataFrame(rows[:-4]), "batch_size")  # the largest setting of the second seed is missing
-    assert table.loc[["0-8", "0-16", "0-32"], "gap_rise"].tolist() == pytest.approx([0.3] * 3)
-    assert table.loc[["1-8", "1-16"], "gap_rise"].isna().all()
-    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
-    assert table.loc["1-16", "gap_rise"] == pytest.approx(-0.2)
-    assert table.loc["1-16", "matched_gap_rise"] == pytest.approx(-0.2 * np.log(20) / np.log(25))
-
-
-def test_runs_that_were_never_fitted_end_in_a_spike_or_end_early_have_not_reached_the_regime():
-    rows = curve("never", 0, 8, [1.0, 0.3, 0.1, 0.1], [0.0, 0.0, 0.0, 0.1])
-    rows += curve("spike", 0, 16, [1.0, 0.04, 0.01, 1.1], [0.0, 0.2, 0.3, 0.3])
-    rows += curve("early", 0, 32, [1.0, 0.04, 0.01], [0.0, 0.1, 0.1])
-    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
-    assert not table["regime_reached"].any()
-    assert np.isnan(table.loc["early", "gap"])
-    assert np.isnan(table.loc["never", "matched_gap"])
-    assert table.loc["spike", "matched_gap"] == pytest.approx(0.2 * np.log(20) / np.log(25))
 
 
 def test_sweep_figures_are_drawn_from_records_alone(sweep):
@@ -336,50 +257,6 @@ def test_control_arms_differ_in_what_they_say_and_in_nothing_else():
         context.rows = []
     assert list(controls_analysis.metrics(pd.DataFrame(rows)).index) == list(arms)
     assert set(controls_analysis.figures(pd.DataFrame(rows))) == {"controls"}
-
-
-def test_toy_network_is_five_layers_of_one_matrix():
-    weights, points = torch.tensor([[0.7, -1.3]], dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
-    matrix = torch.tensor([[0.7, -1.3], [1.3, 0.7]], dtype=torch.float64)
-    hidden = points
-    for _ in range(4):
-        hidden = (hidden @ matrix.T).sigmoid()
-    logits = hidden @ matrix.T
-    torch.testing.assert_close(logit_difference(weights, points)[0], logits[:, 1] - logits[:, 0])
-    labels = torch.tensor([0, 1, 1, 0])
-    expected = torch.nn.functional.cross_entropy(logits, labels)
-    torch.testing.assert_close(cross_entropy(points, labels.bool())(weights)[0], expected)
-
-
-def test_the_derivatives_that_the_toy_knows_are_those_of_autograd():
-    mixture, points = draw_mixture(
-        torch.Generator().manual_seed(3), spread=2.0, width=0.7, label_by="coordinate", examples=50
-    )
-    loss = cross_entropy(points, mixture.labels(points))
-    weights = 4 * torch.randn(30, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
-    for own, expected in zip(loss.derivatives(weights), dense_hessian(loss, weights), strict=True):
-        torch.testing.assert_close(own, expected, rtol=0, atol=1e-13)
-    assert torch.equal(loss.derivatives(weights)[0], loss(weights))  # a step is compared with the value before it
-
-
-@pytest.mark.parametrize("label_by", ["coordinate", "density"])
-def test_the_median_splits_the_training_sample_in_halves(label_by):
-    mixture, points = draw_mixture(
-        torch.Generator().manual_seed(0), spread=2.0, width=0.7, label_by=label_by, examples=100
-    )
-    assert int(mixture.labels(points).sum()) == 50
-
-
-def test_all_minima_of_a_known_function_are_found_once_in_order_of_their_value():
-    def function(w: torch.Tensor) -> torch.Tensor:
-        return (w[:, 0].square() - 4).square() / 10 + w[:, 0] / 10 + 3 * w[:, 1].square()
-
-    minima = find_minima(function, half_width=5.0, count=41)
-    assert len(minima.points) == 2
-    assert float(minima.points[0, 0]) < -1.9
-    assert float(minima.points[1, 0]) > 1.9
-    assert bool((minima.points[:, 1].abs() < 1e-8).all())
-    torch.testing.assert_close(minima.sharpness, torch.full((2,), 6.0, dtype=torch.float64))
 
 
 def test_local_lipschitz_constant_of_a_cubic_is_exact():
@@ -410,41 +287,6 @@ def test_a_straight_boundary_has_no_complexity_and_one_that_lines_cross_twice_ha
     assert disc > 0.05
 
 
-def pairs_of(losses: list[float], sharpness: list[float]) -> Minima:
-    hessians = torch.diag_embed(torch.tensor(sharpness, dtype=torch.float64)[:, None].expand(-1, 2))
-    return Minima(torch.zeros(len(losses), 2), torch.tensor(losses, dtype=torch.float64), hessians)
-
-
-@pytest.mark.parametrize(
-    ("losses", "sharpness", "expected"),
-    [
-        ([0.30, 0.35, 0.36], [2.0, 1.5, 0.9], 2),
-        ([0.30], [2.0], "single_minimum"),
-        ([0.30, 0.35], [2.0, 1.5], "none_flatter"),
-        ([0.30, 0.55], [2.0, 0.5], "flat_too_high"),
-        ([0.60, 0.70], [2.0, 0.5], "flat_guesses"),
-    ],
-)
-def test_the_flat_partner_is_much_flatter_slightly_higher_and_no_guess(losses, sharpness, expected):
-    minima = pairs_of(losses, sharpness)
-    if isinstance(expected, int):
-        assert flat_partner(minima) == expected
-    else:
-        assert flat_partner(minima) is None
-        assert _what_is_missing(minima, 2.0, 0.15) == expected
-
-
-def test_a_minimum_that_the_border_undercuts_is_not_global():
-    def tilted(w: torch.Tensor) -> torch.Tensor:
-        return (w[:, 0].square() - 4).square() / 10 + 3 * w[:, 1].square() - 0.5 * (w[:, 0] - 4.9).clamp(min=0) * 1000
-
-    search = PairSearch(half_width=5.0, check_points=101)
-    minima = find_minima(tilted, half_width=5.0, count=41)
-    assert float(minima.losses[0]) == pytest.approx(0.0, abs=1e-9)
-    assert not _is_global(tilted, minima, search)
-    assert _is_global(tilted, minima, PairSearch(half_width=4.5, check_points=101))
-
-
 def test_psi_of_the_toy_cuts_off_the_sum_of_curvature_and_rho_not_the_curvature():
     def bent(w: torch.Tensor) -> torch.Tensor:
         return -200 * w[:, 0].square() + 100 * w[:, 0] ** 3 + 300 * w[:, 1].square()
@@ -472,21 +314,6 @@ def test_the_pair_is_the_global_minimum_and_a_flatter_one(toy):
     difference = table["population_loss_flat"] < table["population_loss_sharp"]
     assert (table["flat_is_better_on_fresh_data"] == difference).all()
     assert (table["bound_tight_flat"] <= table["bound_flat"] + 1e-12).all()
-
-
-def test_a_mixture_hunt_that_finds_nothing_has_not_reached_the_regime():
-    rows = [{"run": "seed=0", "seed": 0, "kind": "none", "mixtures_rejected": 5, "rejected_none_flatter": 5}]
-    rows += [
-        {**rows[0], "run": "seed=1", "kind": "pair", **{f"{n}_{w}": 1.0 for n in PAIRED for w in ("sharp", "flat")}}
-    ]
-    table = toy_landscape_analysis.metrics(pd.DataFrame(rows))
-    assert table["regime_reached"].to_dict() == {"seed=0": False, "seed=1": True}
-    assert np.isnan(table.loc["seed=0", "psi_difference"])
-    assert table.loc["seed=0", "rejected_none_flatter"] == 5
-    assert np.isnan(table.loc["seed=0", "flat_is_better_on_fresh_data"])
-
-
-PAIRED = ("psi", "bound", "population_loss", "training_error", "boundary_complexity", "loss")
 
 
 def test_figure_1_is_drawn_for_the_first_seed_and_the_comparison_for_all(toy):

@@ -1,7 +1,6 @@
-"""The curvature, the linearised dynamics and the experiments behind Figs. 4, 11, 14 to 17 and 19."""
+"""The experiments behind Figs. 4, 11, 14 to 17 and 19."""
 
 import copy
-import itertools
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,6 @@ from torch import nn
 
 from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
-from common.hessian import Problem, SampleHessians, jacobian_kernel, non_uniformity, sharpness, stability_factor
-from common.models import FullyConnected
-from common.models.fully_connected import rescale
-from common.training import FullyConnectedEnsemble
 from replications.sgd_stability import (
     controls,
     edge_of_stability,
@@ -30,14 +25,7 @@ from replications.sgd_stability.analysis.edge_of_stability import metrics as edg
 from replications.sgd_stability.analysis.escape import metrics as escape_metrics
 from replications.sgd_stability.analysis.selection_diagram import metrics as selection_metrics
 from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
-from replications.sgd_stability.shared import layered_hessians
-from replications.sgd_stability.shared.image_span import ImageSpan
-from replications.sgd_stability.shared.layered_hessians import LayeredHessians, criterion_ratio
-from replications.sgd_stability.shared.linearised_sgd import LinearisedSGD
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+from tests.unit.replications.sgd_stability.samples import generator
 
 
 class Context:
@@ -97,157 +85,6 @@ def records(experiment: Any, context: Context | None = None, seeds: int = 2, **s
     return pd.DataFrame(context.rows)
 
 
-def regression(sizes: tuple[int, ...], count: int) -> tuple[FullyConnected, torch.Tensor, torch.Tensor]:
-    ensemble = FullyConnectedEnsemble.drawn(sizes, [generator()], dtype=torch.float64)
-    source = generator(1)
-    inputs = torch.randn(count, sizes[0], generator=source, dtype=torch.float64)
-    return ensemble.module(0), inputs, torch.randn(count, sizes[-1], generator=source, dtype=torch.float64)
-
-
-# Curvature
-
-
-def test_training_in_the_span_of_the_images_is_training_on_the_images() -> None:
-    source = generator(3)
-    images, others = torch.rand(6, 20, generator=source).double(), torch.rand(5, 20, generator=source).double()
-    targets = torch.rand(6, 2, generator=source).double()
-    whole = FullyConnectedEnsemble.drawn((20, 8, 8, 2), [generator(s) for s in (0, 1)], dtype=torch.float64)
-    span = ImageSpan(whole.members([0, 1]), images)
-    assert span.inputs.shape == (6, 6)
-    for step in range(30):
-        batch, rates = torch.arange(step, step + 4) % 6, torch.full((2,), 0.1, dtype=torch.float64)
-        losses = whole.sgd_step(images[batch], targets[batch], rates)
-        torch.testing.assert_close(span.ensemble.sgd_step(span.inputs[batch], targets[batch], rates), losses)
-    torch.testing.assert_close(span.on_images([0, 1]).weights, whole.weights)
-    torch.testing.assert_close(span.module(1)(others), whole.module(1)(others))
-    largest = [
-        sharpness(Problem(model, nn.MSELoss(), (inputs, targets)), relative_error=1e-6).estimate.value
-        for model, inputs in ((span.ensemble.module(0), span.inputs), (whole.module(0), images))
-    ]
-    assert largest[0] == pytest.approx(largest[1], rel=1e-5)
-
-
-def test_as_many_images_as_pixels_are_left_as_they_are() -> None:
-    whole, images = FullyConnectedEnsemble.drawn((4, 3, 1), [generator()]), torch.rand(4, 4, generator=generator())
-    span = ImageSpan(whole, images)
-    assert span.ensemble is whole
-    assert span.inputs is images
-    assert torch.equal(span.on_images([0]).weights, whole.weights)
-
-
-def test_layered_products_are_those_of_the_toolkit():
-    model, inputs, targets = regression((7, 6, 5, 3), 11)
-    problem = Problem(model, nn.MSELoss(), (inputs, targets))
-    samples, layered = SampleHessians(problem), LayeredHessians(model, inputs, targets)
-    vector = torch.randn(problem.size, generator=generator(2), dtype=torch.float64)
-    for expected, found in zip(samples.moments(vector), layered.moments(vector), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
-    torch.testing.assert_close(layered.hessian(vector), samples.moments(vector)[0], rtol=0, atol=1e-13)
-    torch.testing.assert_close(layered.covariance(vector), samples.covariance(vector), rtol=0, atol=1e-12)
-    torch.testing.assert_close(layered.kernel(), jacobian_kernel(problem).gram, rtol=0, atol=1e-12)
-
-
-def test_layered_eigenvalues_are_those_of_the_toolkit_within_their_bounds():
-    model, inputs, targets = regression((7, 6, 3), 11)
-    problem, layered = Problem(model, nn.MSELoss(), (inputs, targets)), LayeredHessians(model, inputs, targets)
-    pairs = [
-        (layered_hessians.non_uniformity(layered, generator(), 1e-3), non_uniformity(problem, relative_error=1e-4)),
-        (layered_hessians.largest_eigenvalue(layered, generator(), 1e-3), sharpness(problem).estimate),
-    ]
-    for found, expected in pairs:
-        assert found.converged
-        assert found.value == pytest.approx(expected.value, abs=found.error + expected.error + 1e-9)
-
-
-@pytest.mark.parametrize("batch_size", [1, 2, 4])
-def test_the_ratio_passes_one_exactly_where_the_full_criterion_does(batch_size: int):
-    model, inputs, targets = regression((9, 2), 4)  # linear, so that each Hessian is a Gauss–Newton matrix
-    problem = Problem(model, nn.MSELoss(), (inputs, targets))
-    gram = LayeredHessians(model, inputs, targets).kernel()
-    limit = 1 / criterion_ratio(gram, 2, 1.0, batch_size, generator(), 1e-6).value
-    below = stability_factor(problem, 0.99 * limit, batch_size, relative_error=1e-6, products=40)
-    above = stability_factor(problem, 1.01 * limit, batch_size, relative_error=1e-6, products=40)
-    assert below.value <= 1 + 1e-8
-    assert above.value > 1 + 1e-4
-
-
-# Linearised SGD
-
-
-def linearised(batch_size: int, rate: float = 0.3) -> tuple[LinearisedSGD, torch.Tensor, torch.Tensor]:
-    source = generator(5)
-    jacobian = torch.randn(6, 9, generator=source, dtype=torch.float64) / 3
-    return (
-        LinearisedSGD(jacobian @ jacobian.mT, rate, batch_size),
-        jacobian,
-        torch.randn(1, 6, generator=source).double(),
-    )
-
-
-@pytest.mark.parametrize("batch_size", [1, 2, 5, 6])
-def test_step_averages_are_those_over_every_batch(batch_size: int):
-    sgd, jacobian, errors = linearised(batch_size)
-    batches = torch.tensor(list(itertools.combinations(range(6), batch_size)))
-    after = sgd.step(errors.expand(len(batches), -1), batches)
-    found = sgd.averages(errors)
-    expected = after.square().sum(1).mean() / errors.square().sum()
-    assert found.ratio.item() == pytest.approx(expected.item(), rel=1e-12)
-    gradients = errors[0][:, None] * jacobian
-    curvature = jacobian.mT @ jacobian / 6
-    noise = gradients.mT @ gradients / 6 - gradients.mean(0)[:, None] * gradients.mean(0)
-    mu = (noise * curvature).sum() / (errors.square().mean() * curvature.square().sum())
-    assert found.mu.item() == pytest.approx(mu.item(), rel=1e-12)
-    gamma = 0.3**2 * sgd.noise_scale * mu.item() * sgd.hessian_norm**2
-    assert found.noise.item() == pytest.approx(gamma, rel=1e-12, abs=1e-14)
-    assert found.ratio.item() >= gamma
-
-
-def test_a_linearised_step_is_a_step_of_a_linear_network():
-    model, inputs, targets = regression((9, 1), 6)
-    ensemble = FullyConnectedEnsemble((9, 1), nn.utils.parameters_to_vector(model.parameters()).detach()[None].clone())
-    sgd = LinearisedSGD(LayeredHessians(model, inputs, targets).kernel(), 0.05, 2)
-    errors = (model(inputs) - targets).detach().mT
-    chosen = torch.tensor([[4, 1]])
-    ensemble.sgd_step(inputs[chosen], targets[chosen], torch.tensor([0.05], dtype=torch.float64))
-    after = (ensemble.outputs(inputs)[0] - targets).mT
-    torch.testing.assert_close(sgd.step(errors, chosen), after, rtol=0, atol=1e-12)
-    hessian = 2 / 6 * torch.linalg.eigvalsh(sgd.kernel)
-    assert sgd.hessian_norm == pytest.approx(float(hessian.norm()))
-
-
-def test_radius_is_the_spectral_radius_of_the_second_moment_and_is_above_one_where_the_criterion_of_one_step_is_far():
-    sgd, _, _ = linearised(2, rate=0.5)
-    batches = list(itertools.combinations(range(6), 2))
-    identity = torch.eye(6, dtype=torch.float64)
-    moment = torch.zeros(36, 36, dtype=torch.float64)
-    for batch in batches:
-        matrix = sgd.step(identity, torch.tensor([batch] * 6)).mT
-        moment += torch.kron(matrix, matrix) / len(batches)
-    expected = float(torch.linalg.eigvals(moment).abs().max())
-    assert sgd.radius(3000) == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(("rate", "batch_size"), [(0.05, 1), (0.1, 4), (0.3, 16)])
-def test_the_radius_is_that_of_the_printed_recursion_to_rounding_over_all_iterations(rate: float, batch_size: int):
-    examples = torch.randn(20, 30, generator=generator(), dtype=torch.float64)
-    kernel = examples @ examples.mT
-    sgd = LinearisedSGD(kernel, rate, batch_size)
-    contraction = torch.eye(20, dtype=torch.float64) - 2 * rate * kernel / 20
-    moment, growth = torch.eye(20, dtype=torch.float64), 1.0
-    for _ in range(400):
-        inner = moment.diagonal().diag() / 20 - moment / 400
-        moment = contraction @ moment @ contraction + 4 * rate**2 * sgd.noise_scale * (kernel @ inner @ kernel)
-        growth = float(moment.trace())
-        moment = moment / growth
-    assert sgd.radius() == pytest.approx(growth, rel=1e-12)
-
-
-def test_the_decoupled_sum_is_infinite_beyond_the_edge():
-    kernel = torch.diag(torch.tensor([3.0, 1.0], dtype=torch.float64))
-    assert LinearisedSGD(kernel, 0.2, 1).decoupled_sum() == pytest.approx(0.6 / 1.4 + 0.2 / 1.8)
-    assert LinearisedSGD(kernel, 0.7, 1).decoupled_sum() == float("inf")
-
-
 # Experiments
 
 
@@ -283,19 +120,6 @@ def test_an_edge_run_records_the_sharpness_that_the_toolkit_finds_and_its_end():
     found = edge_metrics(table)
     assert found["regime_reached"].all()
     assert set(edge_of_stability_analysis.figures(table.assign(panel="fashion_mnist"))) == {"fig14", "table1"}
-
-
-def test_the_edge_is_read_from_the_late_mean_not_from_the_maximum():
-    along = pd.DataFrame({"kind": "along", "step": range(6), "loss": [1, 0.1, 0.01, 9e-4, 5e-4, 1e-4],
-                          "sharpness": [2.0, 30.0, 21.0, 19.0, 20.0, 21.0]})  # fmt: skip
-    end = pd.DataFrame({"kind": ["end"], "step": [5], "loss": [1e-4], "sharpness": [20.5], "stopped": [True],
-                        "test_accuracy": [0.8]})  # fmt: skip
-    table = pd.concat([along, end]).assign(run="a", learning_rate=0.1, stopping_loss=1e-4)
-    found = edge_metrics(table).loc["a"]
-    assert found["edge_ratio"] == pytest.approx(1.0)
-    assert found["final_ratio"] == pytest.approx(1.025)
-    assert found["peak_ratio"] == pytest.approx(1.5)
-    assert found["log_rise"] == pytest.approx(np.log(10))
 
 
 def test_a_run_that_diverges_is_reported_and_has_no_solution():
@@ -370,16 +194,6 @@ def test_arms_of_the_table_take_the_steps_that_they_promise_and_clipping_shorten
     before = training.networks.weights.clone()
     training.advance()
     assert float((training.networks.weights - before).norm()) == pytest.approx(1e-3, rel=1e-3)
-
-
-def test_rescaled_neurons_are_sharper_and_compute_the_same():
-    model, inputs, targets = regression((7, 6, 3), 11)
-    before, first = model(inputs).detach(), LayeredHessians(model, inputs, targets)
-    rescale(model, 4.0)
-    torch.testing.assert_close(model(inputs).detach(), before, rtol=0, atol=1e-12)
-    after = LayeredHessians(model, inputs, targets)
-    values = [layered_hessians.largest_eigenvalue(each, generator(), 1e-3).value for each in (first, after)]
-    assert values[1] > 1.5 * values[0]
 
 
 def test_only_the_arm_with_own_streams_differs_among_the_controls():

@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -11,35 +10,11 @@ import torch
 from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
 from common.hessian import Problem
-from common.models import ResidualCifar
 from replications.sgd_stability import bad_minimum, large_batch, loss_slices, pac_bayes_theorem, stable_minima
-from replications.sgd_stability.analysis.interpolation import metrics as interpolation_metrics
 from replications.sgd_stability.analysis.large_batch import metrics as large_batch_metrics
-from replications.sgd_stability.analysis.loss_slices import non_convex_share, rise
 from replications.sgd_stability.analysis.pac_bayes_theorem import metrics as theorem_metrics
 from replications.sgd_stability.pac_bayes_flatness import _worst_step
-from replications.sgd_stability.shared.classifiers import (
-    Members,
-    Standardise,
-    error_probability,
-    example_losses,
-    flat,
-    hardest_first,
-    loss_and_error,
-    set_flat,
-    untrained,
-)
-from replications.sgd_stability.shared.filter_directions import filter_normalised, losses_on_plane
-
-
-def digits(train: int = 60, test: int = 30) -> Dataset:
-    generator = torch.Generator().manual_seed(0)
-
-    def split(name: str, count: int) -> Split:
-        images = torch.randint(0, 256, (count, 1, 8, 8), generator=generator, dtype=torch.uint8)
-        return Split(f"digits/{name}", images, torch.randint(0, 10, (count,), generator=generator))
-
-    return Dataset("digits", "random images", 10, "none", split("train", train), split("test", test))
+from tests.unit.replications.sgd_stability.samples import digits
 
 
 class Context:
@@ -143,49 +118,6 @@ def test_a_run_is_measured_where_it_first_passes_the_crossing_loss() -> None:
     assert [row["kind"] for row in never.rows] == ["end"]
 
 
-def test_members_trained_together_take_the_gradients_of_ordinary_networks() -> None:
-    data = digits()
-    standardise = Standardise(data)
-    images = standardise(data.train.inputs)
-    mean = images.mean((0, 2, 3))
-    assert torch.allclose(mean, torch.zeros(1), atol=1e-4)
-    members = Members(untrained("fully_connected", 64, (6,)), [torch.Generator().manual_seed(s) for s in range(2)])
-    losses = members.losses_and_gradients(images.expand(2, -1, -1, -1, -1), data.train.targets.expand(2, -1))
-    network = members.module(1)
-    loss = torch.nn.functional.cross_entropy(network(images), data.train.targets)
-    torch.autograd.backward(loss)
-    own = torch.cat([parameter.grad.flatten() for parameter in network.parameters()])  # type: ignore[union-attr]
-    assert float(losses[1]) == pytest.approx(float(loss.detach()), rel=1e-5)
-    assert torch.allclose(members.gradients[1], own, atol=1e-6)
-
-
-def test_losses_of_a_network_agree_however_they_are_asked_for() -> None:
-    data = digits()
-    standardise, network = Standardise(data), untrained("fully_connected", 64, (6,))
-    set_flat(network, torch.linspace(-1, 1, 460))
-    assert torch.equal(flat(network), torch.linspace(-1, 1, 460))
-    single = example_losses(network, data.train, standardise)
-    loss, _ = loss_and_error(network, data.train, standardise)
-    assert float(single.mean()) == pytest.approx(loss, rel=1e-5)
-    chosen = torch.softmax(network(standardise(data.train.inputs)), 1).gather(1, data.train.targets[:, None])
-    wrong = 1 - float(chosen.detach().mean())
-    assert error_probability(network, data.train, standardise) == pytest.approx(wrong, rel=1e-4)
-    ordered = hardest_first(network, data.train, standardise)
-    assert (example_losses(network, ordered, standardise).diff() <= 1e-6).all()
-
-
-def test_the_bend_ratio_of_a_line_is_that_of_its_parabolas() -> None:
-    alpha = np.linspace(-1, 2, 25)
-    loss = np.where(alpha < 0.5, 2 * alpha**2, 20 * (alpha - 1) ** 2)
-    rows = pd.DataFrame({"run": "a", "alpha": alpha, "training_loss": loss, "training_error": 0.0})
-    found = interpolation_metrics(rows).loc["a"]
-    assert found["log10_bend_ratio"] == pytest.approx(1)
-    assert found["outward_difference"] == pytest.approx(18 / 64)
-    assert found["barrier"] == pytest.approx(float(loss[(alpha >= 0) & (alpha <= 1)].max()))
-    assert found["regime_reached"]
-    assert not interpolation_metrics(rows.assign(training_error=0.5)).loc["a", "regime_reached"]
-
-
 def test_untrained_networks_are_outside_the_regime_and_a_missing_crossing_has_no_number() -> None:
     context = trained("small", seeds=1)
     table = large_batch_metrics(pd.DataFrame(context.rows)).iloc[0]
@@ -193,41 +125,6 @@ def test_untrained_networks_are_outside_the_regime_and_a_missing_crossing_has_no
     assert math.isnan(table["crossing_log10_sharpness"])
     row = context.rows[-1]
     assert table["log10_sharpness"] == pytest.approx(math.log10(max(row["sharpness_0.001"], 1e-8)))
-
-
-def test_a_direction_has_the_length_of_each_filter_and_leaves_norms_and_biases_alone() -> None:
-    network = ResidualCifar(8, width=2)
-    network.initialise(torch.Generator().manual_seed(1))
-    direction = filter_normalised(network, torch.Generator().manual_seed(2))
-    for parameter, step in zip(network.parameters(), direction, strict=True):
-        if parameter.dim() < 2:
-            assert not step.any()
-            continue
-        assert torch.allclose(step.flatten(1).norm(dim=1), parameter.detach().flatten(1).norm(dim=1), rtol=1e-4)
-        assert not torch.equal(step, parameter)
-
-
-def test_losses_on_a_plane_are_those_of_the_shifted_network_which_stays_as_it_was() -> None:
-    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 3))
-    images, targets = torch.rand(5, 1, 2, 2), torch.tensor([0, 1, 2, 0, 1])
-    before = [parameter.clone() for parameter in network.parameters()]
-    directions = [torch.ones(3, 4), torch.zeros(3)], [torch.eye(3, 4), torch.zeros(3)]
-    losses = losses_on_plane(network, directions, [(0.0, 0.0), (0.5, -2.0)], images, targets)
-    assert all(torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
-    with torch.no_grad():
-        network[1].weight.add_(0.5 * directions[0][0] - 2 * directions[1][0])
-        moved = torch.nn.functional.cross_entropy(network(images), targets)
-    assert losses[1] == pytest.approx(float(moved), rel=1e-5)
-    assert losses[0] != pytest.approx(losses[1])
-
-
-def test_a_bowl_is_convex_everywhere_and_a_saddle_nowhere() -> None:
-    line = np.linspace(-1, 1, 11)
-    a, b = np.meshgrid(line, line)
-    assert non_convex_share(a**2 + 3 * b**2 + a * b) == 0
-    assert non_convex_share(a**2 - b**2) == 1
-    assert non_convex_share(a * b) == 1
-    assert rise(line, a**2 + b**2, 0.6) == pytest.approx(0.36, abs=0.03)
 
 
 def test_the_landscape_has_the_curvatures_and_slopes_it_says() -> None:

@@ -13,7 +13,6 @@ from common.experiments.seeds import stream_seed
 from replications.trace_wrn import cost, trace_regulariser, weight_decay_convolutional
 from replications.trace_wrn.analysis import cost as cost_analysis
 from replications.trace_wrn.analysis.shared.trace_penalty import regulariser_metrics
-from replications.trace_wrn.analysis.sub_batch import metrics as sub_batch_metrics
 from replications.trace_wrn.shared.convolutional import images_of, initialised
 
 THIN = {"dataset": "pictures", "depth": 10, "widening": 1, "width": 4, "side": 8, "training_images": 24,
@@ -133,36 +132,6 @@ def test_a_run_that_leaves_the_numbers_counts_as_guessing_and_has_values() -> No
     row = metrics_of("hessian", context)
     assert row["loss_share"] == 1
     assert np.isfinite(row.drop("regime_reached").to_numpy(dtype=float)).all()
-
-
-def ends(arm: str, loss: float, trace: float, dataset: str = "cifar10", seed: int = 0) -> dict[str, Any]:
-    """The last record of a run of `arm`."""
-    errors = {"training_error": 0.1, "test_error": 0.5, "test_loss": 2.0}
-    return {"run": f"{arm},{seed}", "arm": arm, "seed": seed, "kind": "final", "dataset": dataset, "norm": 9.0,
-            "training_loss": loss, "trace_ggn": trace, **errors}  # fmt: skip
-
-
-def test_the_training_loss_is_measured_by_that_of_guessing_among_the_classes_there_are() -> None:
-    for dataset, classes in (("cifar10", 10), ("cifar100", 100)):
-        rows = [ends("none", 0.0, 1.0, dataset), ends("hessian", 0.9 * np.log(classes), 1.0, dataset)]
-        table = regulariser_metrics(pd.DataFrame(rows))
-        assert table.loc["hessian,0", "loss_share"] == pytest.approx(0.9)
-
-
-def test_a_sub_batch_is_compared_only_where_the_full_penalty_lowers_the_trace() -> None:
-    for full, expected in ((90.0, False), (60.0, True)):
-        rows = [ends("none", 0.1, 100.0), ends("whole", 2.2, full), ends("eighth", 0.1, 65.0)]
-        reached = sub_batch_metrics(pd.DataFrame(rows))["regime_reached"]
-        assert reached["eighth,0"] == expected
-        assert reached["whole,0"] == expected
-
-
-def test_no_arm_says_anything_where_training_without_a_penalty_fails() -> None:
-    rows = [ends("none", 0.1, 100.0), ends("ggn", 2.2, 90.0)]
-    reached = regulariser_metrics(pd.DataFrame(rows))["regime_reached"]
-    assert reached["ggn,0"], "a penalty that spoils training is no reason to leave its runs out"
-    rows = [ends("none", 1.2, 100.0), ends("hessian", 2.3, 100.0), ends("ggn", 0.1, 10.0, seed=1)]
-    assert not regulariser_metrics(pd.DataFrame(rows))["regime_reached"].any()
 
 
 def test_counted_costs_are_equal_in_every_draw_and_ordered() -> None:

@@ -14,7 +14,6 @@ from torch import nn
 from common.claims import load_claims
 from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
-from common.hessian import Hessian, Problem, dense, eigenpairs
 from common.models.fully_connected import rescale
 from common.models.mnist_perceptron import MnistPerceptron
 from common.training.schedules import linear_decay
@@ -22,9 +21,7 @@ from replications.trace_wrn import published_tables, weight_decay_paradox, zero_
 from replications.trace_wrn.analysis import published_tables as published_tables_analysis
 from replications.trace_wrn.analysis import weight_decay_paradox as weight_decay_paradox_analysis
 from replications.trace_wrn.analysis.shared.measure import DAMPINGS
-from replications.trace_wrn.analysis.subsampling import metrics as subsampling_metrics
 from replications.trace_wrn.analysis.weight_decay_paradox import metrics as decay_metrics
-from replications.trace_wrn.shared.curvature import squared_norm
 from replications.trace_wrn.shared.perceptron import Training, normalised, prepare
 from replications.trace_wrn.shared.published import TABLES
 from replications.trace_wrn.zero_loss_limit import margin_loss
@@ -137,21 +134,6 @@ def test_a_run_resumed_at_any_checkpoint_records_what_an_uninterrupted_one_does(
     assert torch.equal(straight.kept[0]["trained"], resumed.kept.get(0, straight.kept[0])["trained"])
 
 
-def test_the_trace_of_the_square_is_that_of_the_dense_matrix() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)).double()
-    problem = Problem(model, nn.CrossEntropyLoss(), (torch.randn(30, 6).double(), torch.arange(30) % 3))
-    matrix = Hessian(problem)
-    exact = float(dense(matrix).square().sum())
-    for count in (1, 6):
-        pairs = eigenpairs(matrix, count, relative_error=0.5)
-        value, error = squared_norm(matrix, pairs, 60, torch.Generator().manual_seed(count))
-        assert error > 0
-        assert abs(value - exact) < 4.5 * error
-    with pytest.raises(ValueError, match="at least 2"):
-        squared_norm(matrix, pairs, 1, torch.Generator())
-
-
 def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records: pd.DataFrame) -> None:
     table = decay_metrics(records)
     final = records[records["kind"] == "final"].set_index("run")
@@ -168,26 +150,6 @@ def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records
     assert row["trace_squared_mean"] == pytest.approx(raw["trace_squared"] / 9960)
     assert table["trace_share"].iloc[:2].eq(0).all()
     assert (table["trace_share"].iloc[2:] > 0).all()
-
-
-def test_equation_6_corrected_is_the_divergence_of_two_normal_distributions() -> None:
-    torch.manual_seed(1)
-    eigenvalues, weights = torch.tensor([0.5, 2.0, 3.0, 7.0]).double(), torch.randn(4).double()
-    posterior = torch.distributions.MultivariateNormal(weights, precision_matrix=torch.diag(eigenvalues))
-    prior = torch.distributions.MultivariateNormal(torch.zeros(4).double(), torch.eye(4).double())
-    exact = float(torch.distributions.kl_divergence(posterior, prior))
-    final = {
-        "run": "x", "kind": "final", "weight_decay": 0.0, "seed": 0, "parameters": 4, "training_images": 9,
-        "training_loss": 0.1, "trace": 12.5, "norm": float(weights.norm()), "training_error": 0.0,
-    }  # fmt: skip
-    nodes = [
-        {"run": "x", "kind": "node", "vector": 0, "node": float(value), "weight": 0.25} for value in eigenvalues - 1e-4
-    ]
-    from replications.trace_wrn.analysis.shared.measure import equations, spectral_sums
-
-    frame = pd.DataFrame([final, *nodes])
-    found = equations(frame[frame["kind"] == "final"].set_index("run"), spectral_sums(frame))
-    assert float(found["equation6_corrected_d4"].iloc[0]) == pytest.approx(exact, rel=1e-9)
 
 
 def test_rescaled_layers_leave_the_function() -> None:
@@ -217,19 +179,6 @@ def test_on_the_ray_curvature_vanishes_and_rescaled_layers_keep_it(monkeypatch: 
     assert last["sharpness"] < 0.2 * first["sharpness"]
     assert last["rescaled_sharpness"] == pytest.approx(first["sharpness"], rel=1e-4)
     assert last["rescaled_loss"] == pytest.approx(last["loss"], rel=1e-9)
-
-
-def test_the_excess_of_squares_is_held_against_the_variance_of_a_mean_without_replacement() -> None:
-    rows = [{"run": "r", "seed": 0, "full": True, "size": 1000, "squared_hessian": 10.0, "squared_ggn": 10.0}]
-    predicted = (1000 - 128) / (128 * 999) * (110.0 - 10.0)
-    for size, value in ((1, 110.0), (128, 10.0 + predicted)):
-        rows += [
-            {"run": "r", "seed": 0, "full": False, "size": size, "squared_hessian": value, "squared_ggn": value}
-        ] * 3
-    frame = pd.DataFrame(rows).assign(trace_hessian=2.0, trace_ggn=2.0, full_images=1000)
-    table = subsampling_metrics(frame)
-    assert table["squared_hessian_excess_ratio"].iloc[0] == pytest.approx(1)
-    assert table["trace_ggn_ratio"].iloc[0] == pytest.approx(1)
 
 
 def test_published_numbers_are_judged_as_the_inventory_works_them_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,12 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from common.hessian import Hessian, Problem, dense
 from common.hessian.kinks import closed_form_kinks
-from replications.hessian_finetuning.analysis.bounds import metrics as bound_metrics
-from replications.hessian_finetuning.analysis.noise_stability import metrics as stability_metrics
 from replications.hessian_finetuning.bounds import Parameters as BoundParameters
 from replications.hessian_finetuning.shared.bound_values import bound_values
 from replications.hessian_finetuning.shared.example_traces import example_traces
@@ -86,35 +83,3 @@ def test_bounds_hold_what_they_are_made_of() -> None:
     farther = bound_values(setting, tiny.model, scaled, tiny.train, tiny.test, seed=0)
     assert farther["distance"] == pytest.approx(2 * found["distance"])
     assert farther["mcallester"] > found["mcallester"]
-
-
-def test_metrics_of_noise_stability_on_numbers_made_by_hand() -> None:
-    factors = [0.125, 0.25, 0.5, 1.0]
-    rows = [
-        {
-            "run": "a", "factor": factor, "sigma": 0.1 * factor, "paired_change": 1.25 * factor**2,
-            "remainder_error": 0.0,
-            "curvature": factor**2, "kinks": 0.25 * factor**2, "remainder": 0.25 * factor**2,
-            "training_error": 0.4 if factor == 1 else 0.0, "test_error": 0.4,
-        }
-        for factor in factors
-    ]  # fmt: skip
-    found = stability_metrics(pd.DataFrame(rows)).loc["a"]
-    assert found["relative_gap"] == pytest.approx(-0.2)
-    assert found["relative_gap_small_with_kinks"] == pytest.approx(0.0)
-    assert found["remainder_order"] == pytest.approx(2.0)
-    assert found["trace"] == pytest.approx(200.0)
-    assert not found["regime_reached"]
-
-
-def test_metrics_of_bounds_count_a_gap_that_is_not_there_as_the_least() -> None:
-    row = {
-        "run": "a", "seed": 0, "system": "digits", "depth": 2, "gap": -0.2, "hessian_bound": 1.5,
-        "cut_training_loss": 0.5, "cut_test_loss": 0.3, "mcallester": 3.0, "mcallester_bounds": 0.3, "catoni": 30.0,
-        "catoni_bounds": 0.3, "limit_of_loss": 4.0, "norm_product": 15.0, "training_error": 0.2,
-    }  # fmt: skip
-    found = bound_metrics(pd.DataFrame([row])).loc["a"]
-    assert found["theorem_over_gap"] == pytest.approx(3.0)
-    assert found["norms_over_theorem"] == pytest.approx(1.0)
-    assert found["mcallester_over_test_loss"] == pytest.approx(1.0)
-    assert not found["regime_reached"]

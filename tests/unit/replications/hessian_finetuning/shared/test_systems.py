@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from common.errors import UserError
 from common.models.bert import Attention, BertSize, bert
-from replications.hessian_finetuning.analysis.shared.source_names import substitutions, system_names, trained_parts
 from replications.hessian_finetuning.shared.backbones import BACKBONES, Backbone, images
 from replications.hessian_finetuning.shared.graph_network import PackedGraphNetwork
 from replications.hessian_finetuning.shared.mean_attention import MeanAttention, mean_bert
@@ -174,20 +172,3 @@ def test_the_encoder_with_the_mean_takes_the_weights_of_the_ordinary_one() -> No
     tokens = torch.randint(0, SIZE.vocabulary, (3, 1))
     one_token = torch.stack([tokens, torch.ones_like(tokens), torch.zeros_like(tokens)], dim=1)
     torch.testing.assert_close(mean(one_token), ordinary(one_token))
-
-
-def test_names_on_figures_are_those_of_the_records() -> None:
-    rows = [
-        {"system": "image", "weights": "resnet34_imagenet", "dataset": "cifar10", "trainable_stages": 18},
-        {"system": "text", "weights": "minilm_l6", "dataset": "sst2", "trainable_stages": 2},
-        {"system": "digits", "weights": "mnist", "dataset": "mnist", "trainable_stages": 2},
-    ]
-    records = pd.DataFrame(rows)
-    assert system_names(records) == {
-        "digits": "perceptron, MNIST", "text": "MiniLM-L6, SST-2", "image": "ResNet-34, CIFAR-10",
-    }  # fmt: skip
-    assert substitutions(records) == "MiniLM-L6 instead of BERT-base, SST-2 instead of MRPC (D1)"
-    assert substitutions(records[records["system"] != "text"]) == ""
-    assert trained_parts(records) == (
-        "trained besides the head: ResNet-34: upper 18 stages, MiniLM-L6: upper 2 stages (D3)"
-    )

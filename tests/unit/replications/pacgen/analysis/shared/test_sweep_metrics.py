@@ -1,0 +1,78 @@
+"""Matched losses, rises and regimes of sweeps made by hand."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from replications.pacgen.analysis.shared.sweep_metrics import sweep_metrics
+
+
+def curve(run: str, seed: int, batch: int, losses: list[float], gaps: list[float]) -> list[dict[str, Any]]:
+    constant = {"kind": "epoch", "test_loss": 0.0, "training_error": 0.0, "test_error": 0.0, "hessian_trace": 1.0}
+    constant |= {"hessian_trace_error": 0.1, "mean_squared_gradient": 1.0, "rho": 1.0, "rho_fixed_batch": 1.0}
+    constant |= {"psi_fixed_batch": 1.0, "psi_no_rho": 1.0, "dataset": "mnist", "momentum": 0.0}
+    return [
+        {
+            "run": run,
+            "seed": seed,
+            "batch_size": batch,
+            "epoch": k,
+            "step": k,
+            "training_loss": a,
+            "gap": b,
+            "psi": 2 * b,
+        }
+        | constant
+        for k, (a, b) in enumerate(zip(losses, gaps, strict=True), start=1)
+    ]
+
+
+def test_matched_measures_are_interpolated_where_the_loss_first_passes_the_one_common_level():
+    rows = curve("a", 0, 8, [1.0, 0.1, 0.04, 0.01, 0.01], [0.0, 0.2, 0.3, 0.5, 0.5])
+    rows += curve("b", 0, 16, [1.0, 0.05, 0.3, 0.01, 0.01], [0.0, 0.1, 0.4, 0.5, 0.6])
+    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    share = np.log(0.1 / 0.05) / np.log(0.1 / 0.04)
+    assert table.loc["a", "matched_gap"] == pytest.approx(0.2 + share * 0.1)
+    assert table.loc["a", "matched_psi"] == pytest.approx(2 * table.loc["a", "matched_gap"])
+    assert table.loc["b", "matched_gap"] == pytest.approx(0.1)
+    assert table["gap"].to_dict() == {"a": 0.5, "b": 0.6}
+    assert table["regime_reached"].all()
+    assert table.loc["a", "log_training_loss"] == pytest.approx(-2)
+    assert table.columns.is_unique
+
+
+def test_a_check_of_the_loss_alone_counts_for_the_regime_and_not_for_the_measures():
+    rows = curve("a", 0, 8, [1.0, 0.03, 0.02, 0.01], [0.0, 0.2, np.nan, 0.3])
+    rows[2]["kind"] = "check"
+    rows += curve("b", 0, 16, [1.0, 0.03, 0.04, 0.01], [0.0, 0.2, np.nan, 0.3])
+    rows[-2]["kind"] = "check"
+    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    assert table["regime_reached"].to_dict() == {"a": True, "b": False}
+    assert table["matched_gap"].notna().all()
+    assert table["gap"].to_dict() == {"a": 0.3, "b": 0.3}
+
+
+def test_a_rise_is_the_largest_minus_the_smallest_setting_of_the_same_seed():
+    rows = []
+    for seed, gaps in enumerate([(0.1, 0.9, 0.4), (0.3, 0.2, 0.1)]):
+        for batch, gap in zip((8, 16, 32), gaps, strict=True):
+            rows += curve(f"{seed}-{batch}", seed, batch, [1.0, 0.04, 0.01, 0.01], [0.0, gap, gap, gap])
+    table = sweep_metrics(pd.DataFrame(rows[:-4]), "batch_size")  # the largest setting of the second seed is missing
+    assert table.loc[["0-8", "0-16", "0-32"], "gap_rise"].tolist() == pytest.approx([0.3] * 3)
+    assert table.loc[["1-8", "1-16"], "gap_rise"].isna().all()
+    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    assert table.loc["1-16", "gap_rise"] == pytest.approx(-0.2)
+    assert table.loc["1-16", "matched_gap_rise"] == pytest.approx(-0.2 * np.log(20) / np.log(25))
+
+
+def test_runs_that_were_never_fitted_end_in_a_spike_or_end_early_have_not_reached_the_regime():
+    rows = curve("never", 0, 8, [1.0, 0.3, 0.1, 0.1], [0.0, 0.0, 0.0, 0.1])
+    rows += curve("spike", 0, 16, [1.0, 0.04, 0.01, 1.1], [0.0, 0.2, 0.3, 0.3])
+    rows += curve("early", 0, 32, [1.0, 0.04, 0.01], [0.0, 0.1, 0.1])
+    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    assert not table["regime_reached"].any()
+    assert np.isnan(table.loc["early", "gap"])
+    assert np.isnan(table.loc["never", "matched_gap"])
+    assert table.loc["spike", "matched_gap"] == pytest.approx(0.2 * np.log(20) / np.log(25))

@@ -1,0 +1,48 @@
+"""Networks trained together against ordinary ones."""
+
+import pytest
+import torch
+
+from replications.sgd_stability.shared.classifiers import (
+    Members,
+    Standardise,
+    error_probability,
+    example_losses,
+    flat,
+    hardest_first,
+    loss_and_error,
+    set_flat,
+    untrained,
+)
+from tests.unit.replications.sgd_stability.samples import digits
+
+
+def test_members_trained_together_take_the_gradients_of_ordinary_networks() -> None:
+    data = digits()
+    standardise = Standardise(data)
+    images = standardise(data.train.inputs)
+    mean = images.mean((0, 2, 3))
+    assert torch.allclose(mean, torch.zeros(1), atol=1e-4)
+    members = Members(untrained("fully_connected", 64, (6,)), [torch.Generator().manual_seed(s) for s in range(2)])
+    losses = members.losses_and_gradients(images.expand(2, -1, -1, -1, -1), data.train.targets.expand(2, -1))
+    network = members.module(1)
+    loss = torch.nn.functional.cross_entropy(network(images), data.train.targets)
+    torch.autograd.backward(loss)
+    own = torch.cat([parameter.grad.flatten() for parameter in network.parameters()])  # type: ignore[union-attr]
+    assert float(losses[1]) == pytest.approx(float(loss.detach()), rel=1e-5)
+    assert torch.allclose(members.gradients[1], own, atol=1e-6)
+
+
+def test_losses_of_a_network_agree_however_they_are_asked_for() -> None:
+    data = digits()
+    standardise, network = Standardise(data), untrained("fully_connected", 64, (6,))
+    set_flat(network, torch.linspace(-1, 1, 460))
+    assert torch.equal(flat(network), torch.linspace(-1, 1, 460))
+    single = example_losses(network, data.train, standardise)
+    loss, _ = loss_and_error(network, data.train, standardise)
+    assert float(single.mean()) == pytest.approx(loss, rel=1e-5)
+    chosen = torch.softmax(network(standardise(data.train.inputs)), 1).gather(1, data.train.targets[:, None])
+    wrong = 1 - float(chosen.detach().mean())
+    assert error_probability(network, data.train, standardise) == pytest.approx(wrong, rel=1e-4)
+    ordered = hardest_first(network, data.train, standardise)
+    assert (example_losses(network, ordered, standardise).diff() <= 1e-6).all()
