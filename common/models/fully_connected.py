@@ -39,18 +39,6 @@ class FullyConnected(nn.Module):
         return values
 
 
-@torch.no_grad()
-def rescale(model: nn.Module, alpha: float) -> None:
-    """Multiply weight and bias of the first layer by α and divide the weight of the second by it, in place.
-
-    For α > 0 the network computes the same function: ReLU takes a positive factor out.
-    """
-    first, second = model.layers[0], model.layers[1]  # type: ignore[index]
-    first.weight.mul_(alpha)  # type: ignore[union-attr]
-    first.bias.mul_(alpha)  # type: ignore[union-attr]
-    second.weight.div_(alpha)  # type: ignore[union-attr]
-
-
 def parameter_count(sizes: Sequence[int]) -> int:
     """Weights and biases of `FullyConnected(sizes)`: 898,510 for (784, 500, 500, 500, 10)."""
     return sum((a + 1) * b for a, b in pairwise(sizes))

@@ -81,7 +81,7 @@ def _check(replication: Replication, scale: str) -> None:
 
     replication.paper  # noqa: B018  (reading it checks it)
     read_source(replication.folder / "report.py")
-    _check_rooms(replication)
+    _check_analyses(replication)
     for experiment in replication.experiments:
         for entry in ENTRIES:
             replication.code_digest(experiment, entry)
@@ -97,7 +97,7 @@ def _check(replication: Replication, scale: str) -> None:
         claims.check(claim, None, axes)
 
 
-def _check_rooms(replication: Replication) -> None:
+def _check_analyses(replication: Replication) -> None:
     """Raise `UserError` where metrics or figures lie where nobody looks for them."""
     experiments = replication.experiments
     for path in published(replication.folder / "analysis", "*.py"):

@@ -25,6 +25,7 @@ from replications.sgd_stability.analysis.edge_of_stability import metrics as edg
 from replications.sgd_stability.analysis.escape import metrics as escape_metrics
 from replications.sgd_stability.analysis.selection_diagram import metrics as selection_metrics
 from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
+from replications.sgd_stability.controls import _rescale
 from tests.unit.replications.sgd_stability.samples import generator
 
 

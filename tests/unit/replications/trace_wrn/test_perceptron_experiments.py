@@ -14,7 +14,6 @@ from torch import nn
 from common.claims import load_claims
 from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
-from common.models.fully_connected import rescale
 from common.models.mnist_perceptron import MnistPerceptron
 from common.training.schedules import linear_decay
 from replications.trace_wrn import published_tables, weight_decay_paradox, zero_loss_limit
@@ -22,6 +21,7 @@ from replications.trace_wrn.analysis import published_tables as published_tables
 from replications.trace_wrn.analysis import weight_decay_paradox as weight_decay_paradox_analysis
 from replications.trace_wrn.analysis.shared.measure import DAMPINGS
 from replications.trace_wrn.analysis.weight_decay_paradox import metrics as decay_metrics
+from replications.trace_wrn.parameterisation import rescale
 from replications.trace_wrn.shared.perceptron import Training, normalised, prepare
 from replications.trace_wrn.shared.published import TABLES
 from replications.trace_wrn.zero_loss_limit import margin_loss
