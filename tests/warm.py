@@ -34,7 +34,7 @@ def differs(environment: dict[str, str]) -> bool:
 
 
 _START = dict(os.environ)
-_OURS = ("PATH", "COLUMNS", "OMP_NUM_THREADS", "PYDANTIC_DISABLE_PLUGINS")
+_OURS = ("PATH", "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "PYDANTIC_DISABLE_PLUGINS")
 
 
 def _command(root: Path, arguments: tuple[str, ...], environment: dict[str, str], out: Path, err: Path) -> None:

@@ -16,6 +16,7 @@ from common.files import peek_json, status_of
 from common.sources import read_content, read_source
 from common.workflow.discovery import discover, healthy
 from common.workflow.state import analysis_digest, job_state
+from common.workflow.time_left import with_dependents
 
 GATHERED = 100
 """Markers that one file stands for where a paper has very many."""
@@ -107,8 +108,22 @@ class Graph:
         return self._resources[paper, experiment]
 
     def rule_priority(self, paper: str, experiment: str) -> float:
-        """The stated minutes: long jobs start first, so that none is left to run alone at the end."""
-        return sum(one.minutes or one.runtime for one in self._stated(paper, experiment))
+        """The stated minutes of a kind of job and of all that waits for it, so that nothing long is left to the end."""
+        return self._priorities[paper, experiment]
+
+    @cached_property
+    def _priorities(self) -> Mapping[tuple[str, str], float]:
+        minutes = {kind: sum(one.minutes or one.runtime for one in self._stated(*kind)) for kind in self._executed}
+        kind_of = {(paper, name): (paper, kind) for (paper, kind), names in self._executed.items() for name in names}
+        needs = {
+            kind: {
+                kind_of[kind[0], need.experiment]
+                for name in names
+                for need in self.replications[kind[0]].experiment(name).needs.values()
+            }
+            for kind, names in self._executed.items()
+        }
+        return with_dependents(minutes, needs)
 
     def _stated(self, paper: str, kind: str) -> list[Resources]:
         """Of the experiments that a kind of job executes."""

@@ -12,7 +12,7 @@ from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
 from common.workflow.cost import Timings
 from common.workflow.progress import duration, job_name
-from common.workflow.time_left import Task, TimeLeft, makespan
+from common.workflow.time_left import Task, TimeLeft, makespan, with_dependents
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,13 @@ def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
     due = [job for job in jobs if job.due]
     start = step_seconds("start") if due else 0.0
     minutes = {job.name: 1.0 if job.minutes is None else job.minutes for job in due}
-    priority: dict[str, float] = {}
+    kind_of = {job.name: _kind(job) for job in due}
+    of_kind: dict[str, float] = {}
+    kinds_needed: dict[str, set[str]] = {}
     for job in due:
-        priority[_kind(job)] = priority.get(_kind(job), 0.0) + minutes[job.name]
+        of_kind[_kind(job)] = of_kind.get(_kind(job), 0.0) + minutes[job.name]
+        kinds_needed.setdefault(_kind(job), set()).update(kind_of[name] for name in job.needs if name in kind_of)
+    priority = with_dependents(of_kind, kinds_needed)
     data = {job.name: {f"{job.paper}: data {name}" for name in job.data} for job in due}
     needs = {job.name: job.needs | data[job.name] for job in due}
     found = [Task(name, step_seconds("data"), "data") for name in sorted(set().union(*data.values()))]

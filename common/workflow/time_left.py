@@ -2,13 +2,16 @@
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from common.experiments.outcomes import COMPUTED
 from common.files import peek_json
 from common.workflow.progress import Watched
+
+Kind = TypeVar("Kind", bound=Hashable)
 
 TRUST = 0.1
 """What was expected of all counts as much as seeing this share of all the work."""
@@ -77,6 +80,20 @@ def makespan(tasks: Iterable[Task], cores: int, running: Sequence[Task] = ()) ->
             if not open_needs[name]:
                 heapq.heappush(ready, (-waiting[name].priority, numbers[name], waiting[name]))
     return now
+
+
+def with_dependents(minutes: Mapping[Kind, float], needs: Mapping[Kind, Collection[Kind]]) -> dict[Kind, float]:
+    """Of each kind of job its own minutes and those of all that waits for it, directly or not: its priority."""
+    waits_for: dict[Kind, set[Kind]] = {kind: set() for kind in minutes}
+    for kind in minutes:
+        reached, open_ = {kind}, [kind]
+        while open_:
+            found = {other for other in needs.get(open_.pop(), ()) if other in minutes} - reached
+            reached |= found
+            open_ += found
+        for other in reached:
+            waits_for[other].add(kind)
+    return {kind: sum(minutes[other] for other in waiting) for kind, waiting in waits_for.items()}
 
 
 @dataclass

@@ -19,11 +19,14 @@ from tests.conftest import Project
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_a_job_at_its_next_checkpoint(number: int) -> None:
     clock = Clock()
-    before = signal.getsignal(number)
-    with stopping_at_checkpoints(clock):
-        os.kill(os.getpid(), number)
-        assert clock.left() == 0
-    assert signal.getsignal(number) == before
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with stopping_at_checkpoints(clock):
+            os.kill(os.getpid(), number)
+            assert clock.left() == 0
+        assert signal.getsignal(number) == signal.default_int_handler
+    finally:
+        signal.signal(number, before)
 
 
 def test_a_closed_terminal_does_not_end_what_was_started_with_nohup() -> None:

@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 from common.workflow.progress import Watched
-from common.workflow.time_left import Task, TimeLeft, computing_seconds, makespan
+from common.workflow.time_left import Task, TimeLeft, computing_seconds, makespan, with_dependents
 
 Looks = list[tuple[float, float, float]]
 """(seconds gone, seconds said to be left, seconds left in truth) at each look."""
@@ -34,6 +34,16 @@ def test_a_job_waits_for_the_jobs_that_it_needs_and_for_all_its_cores() -> None:
     assert makespan([Task("wide", 10.0, cores=16)], 2) == 10.0  # as Snakemake, which gives it what there is
     assert makespan([second], 2, running=[Task("first", 3.0)]) == 8.0
     assert makespan([Task("a", 10.0)], 1, running=[Task("x", 2.0), Task("y", 4.0)]) == 14.0
+
+
+def test_a_short_job_for_which_long_ones_wait_comes_before_them() -> None:
+    minutes = {"short": 1.0, "middle": 2.0, "long": 10.0, "alone": 5.0}
+    needs = {"middle": ["short", "current already"], "long": ["middle"]}
+    assert with_dependents(minutes, needs) == {"short": 13.0, "middle": 12.0, "long": 10.0, "alone": 5.0}
+    assert with_dependents({"first": 1.0, "second": 2.0}, {"first": ["second"], "second": ["first"]}) == {
+        "first": 3.0,
+        "second": 3.0,
+    }
 
 
 def build(
