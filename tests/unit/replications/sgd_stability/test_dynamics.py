@@ -26,7 +26,9 @@ from replications.sgd_stability.analysis.escape import metrics as escape_metrics
 from replications.sgd_stability.analysis.selection_diagram import metrics as selection_metrics
 from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
 from replications.sgd_stability.controls import _rescale
-from tests.unit.replications.sgd_stability.samples import generator
+from replications.sgd_stability.shared import layered_hessians
+from replications.sgd_stability.shared.layered_hessians import LayeredHessians
+from tests.unit.replications.sgd_stability.samples import generator, regression
 
 
 class Context:
@@ -195,6 +197,16 @@ def test_arms_of_the_table_take_the_steps_that_they_promise_and_clipping_shorten
     before = training.networks.weights.clone()
     training.advance()
     assert float((training.networks.weights - before).norm()) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_rescaled_neurons_are_sharper_and_compute_the_same():
+    model, inputs, targets = regression((7, 6, 3), 11)
+    before, first = model(inputs).detach(), LayeredHessians(model, inputs, targets)
+    _rescale(model, 4.0)
+    torch.testing.assert_close(model(inputs).detach(), before, rtol=0, atol=1e-12)
+    after = LayeredHessians(model, inputs, targets)
+    values = [layered_hessians.largest_eigenvalue(each, generator(), 1e-3).value for each in (first, after)]
+    assert values[1] > 1.5 * values[0]
 
 
 def test_only_the_arm_with_own_streams_differs_among_the_controls():

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from common.hessian import Problem, SampleHessians, jacobian_kernel, non_uniformity, sharpness, stability_factor
-from common.models.fully_connected import rescale
 from replications.sgd_stability.shared import layered_hessians
 from replications.sgd_stability.shared.layered_hessians import LayeredHessians, criterion_ratio
 from tests.unit.replications.sgd_stability.samples import generator, regression
@@ -45,13 +44,3 @@ def test_the_ratio_passes_one_exactly_where_the_full_criterion_does(batch_size: 
     above = stability_factor(problem, 1.01 * limit, batch_size, relative_error=1e-6, products=40)
     assert below.value <= 1 + 1e-8
     assert above.value > 1 + 1e-4
-
-
-def test_rescaled_neurons_are_sharper_and_compute_the_same():
-    model, inputs, targets = regression((7, 6, 3), 11)
-    before, first = model(inputs).detach(), LayeredHessians(model, inputs, targets)
-    rescale(model, 4.0)
-    torch.testing.assert_close(model(inputs).detach(), before, rtol=0, atol=1e-12)
-    after = LayeredHessians(model, inputs, targets)
-    values = [layered_hessians.largest_eigenvalue(each, generator(), 1e-3).value for each in (first, after)]
-    assert values[1] > 1.5 * values[0]
