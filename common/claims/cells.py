@@ -14,8 +14,8 @@ from common.claims.exchange import Levels
 from common.claims.intervals import Array
 from common.claims.schema import SEED, Claim, Selection
 from common.errors import UserError
+from common.experiments.outcomes import COMPUTED
 
-RESULT = ("completed", "diverged")
 BOOKKEEPING = ("run", "outcome", "reason", "regime_reached")
 
 
@@ -106,7 +106,7 @@ def select(claim: Claim, table: pd.DataFrame, axes: Sequence[str]) -> Cells:
     settings = _ordered(_settings(rows, over))
     seeds = _ordered(rows[counted]) if counted else [None]
     grids = [_grid(claim, part, over, counted, settings, seeds) for part in parts]
-    has_result = set(rows.index[rows["outcome"].isin(RESULT)])
+    has_result = set(rows.index[rows["outcome"].isin(COMPUTED)])
     complete = [i for i in range(len(seeds)) if all(label in has_result for grid in grids for label in grid[i])]
     arms = tuple(
         np.array([grid[i] for i in complete], dtype=int).reshape(len(complete), len(settings)) for grid in grids
@@ -116,7 +116,7 @@ def select(claim: Claim, table: pd.DataFrame, axes: Sequence[str]) -> Cells:
 
 def outcomes_text(rows: pd.DataFrame) -> str:
     """Counts of the runs without a result: "8 unfinished, 2 data unavailable (no source)"."""
-    without = rows[~rows["outcome"].isin(RESULT)]
+    without = rows[~rows["outcome"].isin(COMPUTED)]
     counts = Counter(without["outcome"].astype(str))
     text = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in counts.most_common())
     reasons = [str(r) for r in without.get("reason", pd.Series(dtype=object)).dropna() if str(r).strip()]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from common.claims.cells import RESULT, Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
+from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
 from common.claims.measuring import MINIMAL_SETTINGS, Measurement, measure
 from common.claims.schema import Claim
@@ -20,6 +20,7 @@ from common.claims.verdicts import (
 )
 from common.claims.wording import accept_text, interval_text, number, pairs_text, rule_text
 from common.errors import UserError
+from common.experiments.outcomes import COMPUTED
 from common.experiments.scales import SCALES
 
 MINIMAL_SEEDS = 5
@@ -105,7 +106,7 @@ def _absent(claim: Claim, cells: Cells, table: pd.DataFrame, scale: str) -> str 
     for selection in claim.estimate.selections():
         if not len(matching(table, selection)):
             return f"{claim.experiment} has no run with {pairs_text(selection)} at scale {scale}."
-    if not cells.rows["outcome"].isin(RESULT).any():
+    if not cells.rows["outcome"].isin(COMPUTED).any():
         return f"None of the {len(cells.rows)} runs needed is complete: {outcomes_text(cells.rows)}."
     return None
 

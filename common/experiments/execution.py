@@ -24,7 +24,7 @@ from common.experiments.context import Clock, OutOfTime, RunContext
 from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
 from common.experiments.integrity import Damaged
-from common.experiments.outcomes import FORGOTTEN, Outcome, Results, RunRecord, Status
+from common.experiments.outcomes import COMPUTED, FORGOTTEN, Outcome, Results, RunRecord, Status
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
 from common.experiments.workspace import Busy, Workspace
@@ -78,7 +78,7 @@ class Executor:
         """
         started = time.monotonic()
         broken = self._broken_modules(job)
-        parameters = {key(run): self._parameters(run) for run in job.runs if run.experiment not in broken}
+        parameters = {run.key: self._parameters(run) for run in job.runs if run.experiment not in broken}
         previous = self.results.marker(job)
         self._computed = False
         outcomes: dict[str, Outcome] = {}
@@ -138,7 +138,7 @@ class Executor:
             identity = {run.name: self.identities.digest(run) for run in runs}
             return self._all(runs, "unfinished", "another process computed it until the time ended", identity)
         tell(1.0, "")
-        return {key(run): outcomes[key(run)] for run in runs}
+        return {run.key: outcomes[run.key] for run in runs}
 
     def _settle_alone(
         self,
@@ -154,15 +154,15 @@ class Executor:
         due = []
         for run in runs:
             identity = self.identities.digest(run)
-            before = previous.get(key(run))
+            before = previous.get(run.key)
             if self.identities.current(run):
                 stored = self.results.stored(run)
                 assert stored is not None
-                outcomes[key(run)] = Outcome(stored.status, stored.reason, identity)
+                outcomes[run.key] = Outcome(stored.status, stored.reason, identity)
             elif before is not None and before.identity == identity and not self._again(before):
-                outcomes[key(run)] = before
+                outcomes[run.key] = before
             elif (reason := self.identities.blocked_by(run)) is not None:
-                outcomes[key(run)] = Outcome("blocked", reason, identity)
+                outcomes[run.key] = Outcome("blocked", reason, identity)
             else:
                 due.append(run)
         for part in self._resumable(due, workspace):
@@ -170,9 +170,7 @@ class Executor:
         return outcomes
 
     def _again(self, outcome: Outcome) -> bool:
-        return (
-            outcome.status in FORGOTTEN or outcome.status in self.retry or outcome.status in ("completed", "diverged")
-        )
+        return outcome.status in FORGOTTEN or outcome.status in self.retry or outcome.status in COMPUTED
 
     def _resumable(self, due: list[Run], workspace: Workspace) -> Iterator[list[Run]]:
         """The due runs, those of an interrupted call as that call had them and first."""
@@ -198,7 +196,7 @@ class Executor:
             short = too_large.shortage
         memory.release()  # only now: the traceback held what the call had allocated
         if len(runs) == 1:
-            reason = f"{short.sentence}; {short.remedy('chunk' in type(parameters[key(runs[0])]).model_fields)}"
+            reason = f"{short.sentence}; {short.remedy('chunk' in type(parameters[runs[0].key]).model_fields)}"
             return self._all(runs, "failed", reason, {run.name: self.identities.digest(run) for run in runs})
         half = (len(runs) + 1) // 2
         print(
@@ -232,7 +230,7 @@ class Executor:
             return self._all(runs, "unfinished", "the time ended before it began", identity)
         workspace.begin(identity)
         context = RunContext(
-            [(run, parameters[key(run)]) for run in runs],
+            [(run, parameters[run.key]) for run in runs],
             workspace,
             device=self.device,
             needed={run.name: self.replication.needed(run) for run in runs},
@@ -271,7 +269,7 @@ class Executor:
         return self._keep(workspace, runs, context, started, identity)
 
     def _all(self, runs: Sequence[Run], status: Status, reason: str, identity: Mapping[str, str]) -> dict[str, Outcome]:
-        return {key(run): Outcome(status, writable(reason), identity[run.name]) for run in runs}
+        return {run.key: Outcome(status, writable(reason), identity[run.name]) for run in runs}
 
     def _keep(
         self,
@@ -287,7 +285,7 @@ class Executor:
             folder = workspace.run_folder(run)
             if not (folder / "records.jsonl").is_file():
                 if run.name not in context.divergences:
-                    outcomes[key(run)] = Outcome("failed", "run() recorded nothing for it", identity[run.name])
+                    outcomes[run.key] = Outcome("failed", "run() recorded nothing for it", identity[run.name])
                     continue
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / "records.jsonl").touch()
@@ -306,8 +304,8 @@ class Executor:
                 sizes={path.name: path.stat().st_size for path in artifacts},
             )
             self.results.store(folder, record)
-            outcomes[key(run)] = Outcome(status, reason, identity[run.name])
-        workspace.runs = [run for run in runs if outcomes[key(run)].status != "failed"]
+            outcomes[run.key] = Outcome(status, reason, identity[run.name])
+        workspace.runs = [run for run in runs if outcomes[run.key].status != "failed"]
         workspace.commit()
         self._computed = True
         return outcomes
@@ -351,11 +349,6 @@ class Executor:
             ) from error
         self.replication.needed(run)
         return parameters
-
-
-def key(run: Run) -> str:
-    """How a job's marker names a run."""
-    return f"{run.experiment}/{run.name}"
 
 
 @contextmanager

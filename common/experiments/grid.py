@@ -37,8 +37,13 @@ class Run:
         """The run's folder below `results/`."""
         return Path(self.scale, self.paper, self.experiment, self.name)
 
+    @property
+    def key(self) -> str:
+        """`experiment/name`: the run among those of its paper at its scale."""
+        return f"{self.experiment}/{self.name}"
+
     def __str__(self) -> str:
-        return f"{self.paper}/{self.experiment}/{self.name}"
+        return f"{self.paper}/{self.key}"
 
 
 SHORT = 0.5
@@ -67,7 +72,7 @@ class Job:
 
 def runs_hash(runs: Sequence[Run]) -> str:
     """12 hexadecimal digits that stand for a set of runs."""
-    names = sorted(f"{run.experiment}/{run.name}" for run in runs)
+    names = sorted(run.key for run in runs)
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
 
 

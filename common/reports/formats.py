@@ -1,18 +1,16 @@
 """What the site reads: the JSON files of an analysis, as types."""
 
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from common.claims.schema import AnyEstimate
+from common.claims.verdicts import VerdictName
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import read_json
 
-VERDICTS = ("reproduced", "contradicted", "inconclusive", "not decidable at this scale", "not run")
-
-VerdictName = Literal["reproduced", "contradicted", "inconclusive", "not decidable at this scale", "not run"]
 Item = TypeVar("Item")
 
 

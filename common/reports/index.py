@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.claims.verdicts import VERDICTS
 from common.experiments.scales import SCALES
 from common.reports.evidence import Evidence
-from common.reports.formats import VERDICTS, scale_rank
+from common.reports.formats import scale_rank
 from common.reports.judgements import chance, controls_text, tally
 from common.reports.render import write_page
 

@@ -9,10 +9,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from common.claims.verdicts import VERDICTS
 from common.experiments.scales import SCALES
 from common.files import write_atomically
 from common.reports import drawing, text
-from common.reports.formats import VERDICTS
 
 TEMPLATES = Path(__file__).parent / "templates"
 

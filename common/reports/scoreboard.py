@@ -3,8 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+from common.claims.verdicts import VerdictName
 from common.experiments.paper import Paper
-from common.reports.formats import VerdictName
 from common.reports.published import Published, published_scales
 from common.reports.text import short_commits
 from common.sources import load_typed

@@ -151,7 +151,7 @@ def _due_markers(
         for job in replication.jobs(scale):
             marked = folders.store.marker(job)
             for run in job.runs:
-                before = marked.get(f"{run.experiment}/{run.name}")
+                before = marked.get(run.key)
                 given_up = (
                     before is not None
                     and before.status == "failed"

@@ -197,7 +197,7 @@ def _mark(
             report.refused.append(f"{run}: {problem}")
         if problem is not None or stored is None:
             return
-        outcomes[f"{run.experiment}/{run.name}"] = Outcome(stored.status, stored.reason, identities.digest(run))
+        outcomes[run.key] = Outcome(stored.status, stored.reason, identities.digest(run))
     report.current += len(job.runs)
     for run in job.runs:
         for name, digest in identities.inputs(run)["data"].items():

@@ -12,7 +12,7 @@ from typing import Any
 
 from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
-from common.experiments.outcomes import Results
+from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
 from common.files import published, read_json, write_json
 from common.workflow.cost import SINGLE_SPREAD, probes_path, setting
@@ -142,7 +142,7 @@ def _probe(replication: Replication, scale: str, runs: Sequence[Run], scratch: P
     device = prepare_torch(replication.experiment(experiment).resources_at(scale).cpus)
     executor = Executor(replication, results, device, clock, report=report)
     outcomes = list(executor.execute(Job(replication.name, experiment, scale, tuple(runs))).values())
-    whole = outcomes[0].status in ("completed", "diverged")
+    whole = outcomes[0].status in COMPUTED
     if not whole and outcomes[0].status != "unfinished":
         return {"reason": outcomes[0].reason}
     estimate = _extrapolated(points, time.monotonic() - started, whole)

@@ -208,7 +208,7 @@ def _all_failed(folders: Folders, replication: Replication, job: Job, reason: st
     for run in job.runs:
         stored = folders.store.stored(run) if identities.current(run) else None
         done = Outcome(stored.status, stored.reason, identities.digest(run)) if stored else None
-        outcomes[f"{run.experiment}/{run.name}"] = done or Outcome("failed", reason, identities.digest(run))
+        outcomes[run.key] = done or Outcome("failed", reason, identities.digest(run))
     folders.store.write_marker(job, outcomes, 0.0)
     return outcomes
 

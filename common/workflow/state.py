@@ -7,7 +7,7 @@ from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
-from common.experiments.outcomes import FORGOTTEN, Outcome, Results
+from common.experiments.outcomes import COMPUTED, FORGOTTEN, Outcome, Results
 from common.experiments.replication import Replication
 from common.files import peek_json, status_of
 from common.sources import read_source
@@ -65,7 +65,7 @@ def run_states(replication: Replication, scale: str, results: Results) -> list[R
     for job in replication.jobs(scale):
         marker = results.marker(job)
         for run in job.runs:
-            states.append(_state(run, marker.get(f"{run.experiment}/{run.name}"), identities, results))
+            states.append(_state(run, marker.get(run.key), identities, results))
     return states
 
 
@@ -74,7 +74,7 @@ def _state(run: Run, marked: Outcome | None, identities: Identities, results: Re
     stored = results.stored(run)
     if stored is not None and identities.current(run):
         return RunState(run, Outcome(stored.status, stored.reason, identity), True)
-    if marked is not None and marked.identity == identity and marked.status not in ("completed", "diverged"):
+    if marked is not None and marked.identity == identity and marked.status not in COMPUTED:
         return RunState(run, marked, False)
     if (damage := results.damage(run)) is not None:
         return RunState(run, Outcome("damaged", f"{damage}; it is computed again", identity), False)
@@ -95,7 +95,7 @@ def job_state(job: Job, identities: Identities, results: Results) -> str:
     open_again = {
         name: [outcome.status, outcome.reason] for name, outcome in marker.items() if outcome.status in FORGOTTEN
     }
-    parts = {f"{run.experiment}/{run.name}": identities.digest(run) for run in job.runs}
+    parts = {run.key: identities.digest(run) for run in job.runs}
     again = open_again or any(results.damage(run) is not None for run in job.runs)
     written = status_of(results.root / job.marker) if again else None
     return short_digest(parts) + (f" again {written.st_mtime_ns}" if written else "")
