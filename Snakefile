@@ -112,6 +112,7 @@ rule data:
         "results/.jobs/{scale}/{paper}/.data/{name}.json",
     log:
         "logs/data/{scale}/{paper}/{name}.log",
+    priority: GRAPH.data_priority
     params:
         state=GRAPH.data_state,
     shell:

@@ -107,6 +107,11 @@ class Graph:
             )
         return self._resources[paper, experiment]
 
+    @property
+    def data_priority(self) -> float:
+        """Above all jobs: looking for data takes a moment, and long jobs may wait for it."""
+        return 1 + sum(self._priorities.values())
+
     def rule_priority(self, paper: str, experiment: str) -> float:
         """The stated minutes of a kind of job and of all that waits for it, so that nothing long is left to the end."""
         return self._priorities[paper, experiment]

@@ -1,5 +1,6 @@
 """What an invocation would do: jobs, runs, which are current, and about how long the rest takes on this machine."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,9 @@ def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
     priority = with_dependents(of_kind, kinds_needed)
     data = {job.name: {f"{job.paper}: data {name}" for name in job.data} for job in due}
     needs = {job.name: job.needs | data[job.name] for job in due}
-    found = [Task(name, step_seconds("data"), "data") for name in sorted(set().union(*data.values()))]
+    found = [
+        Task(name, step_seconds("data"), "data", priority=math.inf) for name in sorted(set().union(*data.values()))
+    ]
     found += [
         Task(job.name, start + 60 * minutes[job.name], _kind(job), job.cores, priority[_kind(job)], needs[job.name],
              start, job.current / job.runs, job.interrupted)

@@ -122,3 +122,12 @@ def test_sacct_and_accounts_need_a_cluster_that_keeps_accounts(tmp_path: Path, m
 def _wildcards(marker: str) -> SimpleNamespace:
     _, _, scale, paper, experiment, job = marker.split("/")
     return SimpleNamespace(scale=scale, paper=paper, experiment=experiment, job=job.removesuffix(".json"))
+
+
+def test_data_is_looked_for_first_and_what_others_wait_for_before_them(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.root)
+    graph = Graph(Path(), "laptop")
+    first, second = (graph.rule_priority("decay", name) for name in ("descent", "measurement"))
+    assert graph.data_priority > first > second > 0
