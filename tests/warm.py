@@ -29,11 +29,11 @@ def start(
 
 def differs(environment: dict[str, str]) -> bool:
     """Whether an environment asks other things of Python or the system than the server's: it takes a fresh process."""
-    names = {name for name in {*environment, *_START} if environment.get(name) != _START.get(name)}
+    names = {name for name in {*environment, *START} if environment.get(name) != START.get(name)}
     return any(not name.startswith(("REPLICATIONS_", "PYTEST_")) and name not in _OURS for name in names)
 
 
-_START = dict(os.environ)
+START = dict(os.environ)
 _OURS = ("PATH", "COLUMNS", "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "PYDANTIC_DISABLE_PLUGINS")
 
 
