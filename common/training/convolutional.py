@@ -19,7 +19,7 @@ class ConvolutionalEnsemble(Ensemble):
 
     Images come last in every array, [members, features, images]: each layer is weights times features, and what
     pooling compares lies in planes; `_PooledConvolution` says how a convolution becomes one product. On MNIST five
-    members are 1.6 times as fast as one by one at 12 images a batch, 1.3 times from 32 on (`benchmarks/ensembles.py`).
+    members are 1.6 times as fast as one by one at 12 images a batch, 1.2 times at 64 (`benchmarks/ensembles.py`).
 
     Losses, gradients and the choice among equal maxima (the first) are those of PyTorch, to rounding; a member's
     numbers depend on its own row and batch alone. Evaluation goes member by member.
