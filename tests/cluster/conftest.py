@@ -23,7 +23,8 @@ HOLD = """\
         import os, pathlib
         while state["step"] >= runs[0].steps // 2 and not pathlib.Path("gate").exists():
             pathlib.Path("held").mkdir(exist_ok=True)
-            pathlib.Path("held", str(os.getpid())).write_text(context.name)
+            pathlib.Path(f"{os.getpid()}.held").write_text(context.name)
+            os.replace(f"{os.getpid()}.held", f"held/{os.getpid()}")
             time.sleep(0.2)
             context.checkpoint(state)
 """

@@ -124,10 +124,10 @@ class Cluster:
 
     def kill_controller(self, job: str) -> None:
         """SIGKILL to slurmctld, once it has saved which jobs run: a change of `job` makes it save."""
-        pid, saved, changed = self.pid("slurmctld"), self.folder / "state" / "job_state", time.time()
+        pid, saved, mark = self.pid("slurmctld"), self.folder / "state" / "job_state", f"saved-{time.time_ns()}"
         assert pid is not None
-        self.run("scontrol", "update", f"jobid={job}", "comment=saved")
-        wait_for(lambda: saved.is_file() and saved.stat().st_mtime > changed, 300, "slurmctld to save its state")
+        self.run("scontrol", "update", f"jobid={job}", f"comment={mark}")
+        wait_for(lambda: saved.is_file() and mark.encode() in saved.read_bytes(), 300, "slurmctld to save its state")
         _signal(pid, signal.SIGKILL)
         wait_for(lambda: not _alive(pid), 30, "slurmctld to end")
 
