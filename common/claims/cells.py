@@ -16,6 +16,9 @@ from common.claims.schema import SEED, Claim, Selection
 from common.errors import UserError
 from common.experiments.outcomes import COMPUTED
 
+DIVERGED = "diverged"
+"""A metric that every experiment has: 1 for a run that diverged, 0 for one that did not."""
+
 BOOKKEEPING = ("run", "outcome", "reason", "regime_reached")
 
 
@@ -53,6 +56,17 @@ class Cells:
             return np.full(shape, np.nan)
         return numbers(self.rows[name].loc[np.asarray(self.arms[arm]).ravel()]).reshape(shape)
 
+    def curve(self, name: str, seed: int, setting: int, arm: int) -> Array:
+        """The numbers along the training of one run, for metrics that are curves.
+
+        Raises:
+            UserError: the metric is no curve.
+        """
+        value = self.rows[name].loc[np.asarray(self.arms[arm])[seed, setting]]
+        if not isinstance(value, list | tuple | np.ndarray) or not len(value):
+            raise UserError(f"metric {name} holds no curve; have metrics return a list of numbers for each run")
+        return np.asarray(value, dtype=float)
+
     def _axis_values(self, axis: str) -> Array:
         position = self.axes.index(axis)
         try:
@@ -81,7 +95,7 @@ def axes_of(table: pd.DataFrame) -> tuple[str, ...]:
 
 def metrics_of(table: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     """The metric columns."""
-    return [str(name) for name in table.columns if name not in (*BOOKKEEPING, *axes)]
+    return [*(str(name) for name in table.columns if name not in (*BOOKKEEPING, *axes)), DIVERGED]
 
 
 def numbers(column: "pd.Series[Any]") -> Array:
@@ -99,6 +113,7 @@ def numbers(column: "pd.Series[Any]") -> Array:
 def select(claim: Claim, table: pd.DataFrame, axes: Sequence[str]) -> Cells:
     """The cells of `claim` in a table with one row per expected run."""
     table = table.reset_index(drop=True)
+    table[DIVERGED] = table["outcome"] == "diverged"
     over = setting_axes(claim, axes)
     counted = SEED if claim.estimate.stochastic else None
     parts = [matching(table, selection) for selection in claim.estimate.selections()]

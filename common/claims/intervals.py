@@ -74,6 +74,25 @@ def clopper_pearson(successes: Array, count: int) -> Bounds:
     return Bounds(hits / count, low, high)
 
 
+def fieller(of: Array, to: Array) -> Bounds:
+    """Ratio of the means of two paired samples over the last axis, n ≥ 2, with Fieller's interval (1954).
+
+    The ratios r for which the mean of `of` − r `to` is compatible with 0 at t(n − 1). Infinite where `to` is: then
+    the set is no interval.
+    """
+    count = of.shape[-1]
+    a, b = of.mean(-1), to.mean(-1)
+    t2 = t_quantile(count - 1) ** 2 / count
+    va, vb = of.var(-1, ddof=1), to.var(-1, ddof=1)
+    cov = ((of - a[..., None]) * (to - b[..., None])).sum(-1) / (count - 1)
+    curved, mixed, straight = b**2 - t2 * vb, a * b - t2 * cov, a**2 - t2 * va
+    bounded = curved > 0
+    safe = np.where(bounded, curved, 1.0)
+    root = np.sqrt(np.maximum(mixed**2 - curved * straight, 0.0))
+    low, high = (mixed - root) / safe, (mixed + root) / safe
+    return Bounds(a / b, np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf))
+
+
 def worst_over_settings(values: Array, largest: bool) -> Bounds:
     """Worst setting within each seed, then an interval over seeds; `values` is […, seeds, settings].
 

@@ -1,6 +1,8 @@
 """From a claim and the runs of one scale to its verdict."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,9 +10,11 @@ import pandas as pd
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
 from common.claims.measuring import MINIMAL_SETTINGS, Measurement, measure
-from common.claims.schema import Claim
+from common.claims.schema import SEED, Amendment, Claim
+from common.claims.size import size_of
 from common.claims.verdicts import (
     CONTRADICTED,
+    DECIDED,
     INCONCLUSIVE,
     NOT_DECIDABLE,
     NOT_RUN,
@@ -45,41 +49,101 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
     if len(table):
         check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)
     try:
-        measurement, n, verdict, reason = _decide(claim, table, axes, scale)
+        used, seen = _unseen(claim, table, axes, scale)
+        found = _decide(claim, used, axes, scale)
+        turns = _turns_without(claim, used, axes, scale, found.verdict)
     except UserError as error:
         text = str(error)
         raise UserError(text if text.startswith(claim.place) else f"{claim.place}: {text.rstrip('.')}.") from error
+    measurement = found.measurement
     return Verdict(
         paper=paper,
         id=claim.id,
         statement=claim.statement,
         polarity=claim.polarity,
+        nature=claim.nature,
         experiment=claim.experiment,
         scale=scale,
         source=claim.source.model_dump(mode="json"),
         rule=rule_text(claim),
         estimate=measurement.estimate,
         interval=measurement.interval,
-        n=n,
+        n=found.n,
         accept=claim.accept.model_dump(mode="json", exclude_none=True),
-        verdict=verdict,
-        reason=reason,
+        verdict=found.verdict,
+        reason=found.reason,
         unit=claim.unit,
         decidable_from=claim.decidable_from,
         smallest_effect=claim.smallest_effect,
-        amended=claim.amended.model_dump(mode="json") if claim.amended else None,
+        amended=[amendment.model_dump(mode="json", exclude_unset=True) for amendment in claim.amended],
+        former=[_by_former_rule(*before, table, axes, scale) for before in claim.former()],
+        seen=sorted(seen),
+        turns_without=turns,
+        size=size_of(claim.size, measurement, found.n) if claim.size and found.verdict in DECIDED else None,
     )
 
 
+@dataclass(frozen=True)
+class _Decision:
+    """What the runs say of a claim; n is None where it counts no seeds."""
+
+    measurement: Measurement
+    n: int | None
+    verdict: VerdictName
+    reason: str
+
+
+def _unseen(claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str) -> tuple[pd.DataFrame, set[int]]:
+    """The runs that judge a claim, and those of their seeds that had been looked at before its rule.
+
+    Where five seeds are complete that nobody had seen, they alone decide.
+    """
+    seen = claim.seen(scale)
+    if not seen or not len(table) or not claim.estimate.stochastic:
+        return table, {int(seed) for seed in table[SEED]} & seen if SEED in table.columns else set()
+    fresh = table[~table[SEED].isin(seen)]
+    if len(fresh) and select(claim, fresh, axes).seeds >= MINIMAL_SEEDS:
+        return fresh, set()
+    return table, {int(seed) for seed in table[SEED]} & seen
+
+
+def _turns_without(
+    claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str, verdict: VerdictName
+) -> list[int]:
+    """The seeds without any one of which the verdict would be another."""
+    if verdict not in (REPRODUCED, CONTRADICTED) or not claim.estimate.stochastic:
+        return []
+    return [
+        int(seed)
+        for seed in sorted(table[SEED].unique())
+        if _decide(claim, table[table[SEED] != seed], axes, scale, MINIMAL_SEEDS - 1).verdict != verdict
+    ]
+
+
+def _by_former_rule(
+    amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str
+) -> dict[str, Any]:
+    """What the rule before an amendment says of the same runs."""
+    entry: dict[str, Any] = {"date": amendment.date.isoformat(), "rule": rule_text(claim)}
+    try:
+        if len(table):
+            check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)
+        found = _decide(claim, table, axes, scale)
+    except UserError:
+        return {**entry, "verdict": None, "reason": "It reads what is no longer measured."}
+    measured = {"estimate": found.measurement.estimate, "interval": found.measurement.interval}
+    return {**entry, **measured, "verdict": found.verdict, "reason": found.reason}
+
+
 def _decide(
-    claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str
-) -> tuple[Measurement, int | None, VerdictName, str]:
+    claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str, fewest: int = MINIMAL_SEEDS
+) -> _Decision:
     nothing = Measurement()
     if not len(table):
-        return nothing, None, NOT_RUN, f"{claim.experiment} has no run at scale {scale}."
+        return _Decision(nothing, None, NOT_RUN, f"{claim.experiment} has no run at scale {scale}.")
     cells = select(claim, table, axes)
     if absent := _absent(claim, cells, table, scale):
-        return nothing, None, NOT_RUN, absent
+        return _Decision(nothing, None, NOT_RUN, absent)
     stochastic = claim.estimate.stochastic
     incomplete = _incomplete(cells, stochastic)
     valued = cells.seeds > 0 and not _without_value(claim, cells, "all")
@@ -87,7 +151,7 @@ def _decide(
     n = cells.seeds if stochastic else None
     obstacle = (
         _too_small(claim, scale)
-        or _too_few(claim, cells, incomplete)
+        or _too_few(claim, cells, incomplete, fewest)
         or _regime(cells)
         or _without_value(claim, cells, "diverged")
         or _without_value(claim, cells, "completed")
@@ -95,11 +159,11 @@ def _decide(
         or _zero_spread(measurement)
     )
     if obstacle:
-        return measurement, n, NOT_DECIDABLE, f"{obstacle}."
+        return _Decision(measurement, n, NOT_DECIDABLE, f"{obstacle}.")
     verdict, reason = _compare(claim, measurement)
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
-    return measurement, n, verdict, f"{reason}{left_out}."
+    return _Decision(measurement, n, verdict, f"{reason}{left_out}.")
 
 
 def _absent(claim: Claim, cells: Cells, table: pd.DataFrame, scale: str) -> str | None:
@@ -123,13 +187,13 @@ def _too_small(claim: Claim, scale: str) -> str | None:
     return None
 
 
-def _too_few(claim: Claim, cells: Cells, incomplete: str | None) -> str | None:
+def _too_few(claim: Claim, cells: Cells, incomplete: str | None, fewest: int) -> str | None:
     if not claim.estimate.stochastic:
         return f"Some of the runs needed have no result ({incomplete})" if incomplete else None
-    if cells.seeds < MINIMAL_SEEDS:
+    if cells.seeds < fewest:
         planned, missing = cells.seeds_expected, cells.seeds_expected - cells.seeds
         left_out = f"; of {planned} planned {missing} are left out ({incomplete})" if incomplete else ""
-        return f"n = {cells.seeds} seeds, and {MINIMAL_SEEDS} are needed{left_out}"
+        return f"n = {cells.seeds} seeds, and {fewest} are needed{left_out}"
     if claim.estimate.relates_settings:
         given = getattr(claim.estimate, "given", ())
         needed = max(MINIMAL_SETTINGS, len(given) + 3)
@@ -154,6 +218,8 @@ def _without_value(claim: Claim, cells: Cells, outcome: str) -> str | None:
     """The sentence if needed values are missing or infinite in runs of this outcome ("all": of either)."""
     used = cells.used
     total = len(used)
+    if not claim.estimate.of_numbers:
+        return None
     if outcome != "all":
         used = used[used["outcome"] == outcome]
     for name in claim.estimate.variables():
@@ -181,15 +247,16 @@ def _compare(claim: Claim, measurement: Measurement) -> tuple[VerdictName, str]:
     region = accept_text(claim.accept)
     boundary, effect = claim.accept.boundary, claim.smallest_effect
     small = None
-    if effect is not None and boundary is not None and max(abs(low - boundary), abs(high - boundary)) <= effect:
-        small = number(effect)
+    if effect is not None and boundary is not None:
+        farthest = boundary - low if claim.accept.below is not None else high - boundary
+        small = number(effect) if farthest <= effect else None
     if claim.accept.contains(low, high):
         note = f", though the effect is smaller than {small}" if small else ""
         return REPRODUCED, _sentence(what, shown, f"lies {region}{note}")
     if claim.accept.excludes(low, high):
         return CONTRADICTED, _sentence(what, shown, f"lies outside the accepted region ({region})")
     if small:
-        return CONTRADICTED, f"No effect larger than {small}: {what} {shown} is that close to {number(boundary or 0)}"
+        return CONTRADICTED, _sentence(what, shown, f"excludes an effect {region} as large as {small}")
     return INCONCLUSIVE, _sentence(what, shown, f"lies partly inside and partly outside the accepted region ({region})")
 
 

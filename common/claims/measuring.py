@@ -6,16 +6,19 @@ import numpy as np
 
 from common.claims import association
 from common.claims.cells import Cells
-from common.claims.intervals import Array, Bounds, clopper_pearson, over_seeds, worst_over_settings
+from common.claims.intervals import Array, Bounds, clopper_pearson, fieller, over_seeds, worst_over_settings
 from common.claims.schema import (
     Accept,
     Claim,
     Correlation,
+    DifferenceAtEqual,
     DifferenceOfCorrelations,
+    Earlier,
     Exact,
     Mean,
     PairedDifference,
     Proportion,
+    RatioOfMeans,
     Slope,
     WorstCase,
 )
@@ -50,6 +53,12 @@ def measure(claim: Claim, cells: Cells) -> Measurement:
         case PairedDifference():
             of, minus = cells.values(estimate.metric, 0), cells.values(estimate.metric, 1)
             return _mean((of - minus).mean(-1), max(np.abs(of).max(), np.abs(minus).max()))
+        case RatioOfMeans():
+            return _ratio(cells.values(estimate.metric, 0).mean(-1), cells.values(estimate.metric, 1).mean(-1))
+        case Earlier():
+            return _earlier(cells.values(estimate.metric, 0), cells.values(estimate.metric, 1))
+        case DifferenceAtEqual():
+            return _at_equal(estimate, cells)
         case Proportion():
             return _proportion(claim, cells.values(estimate.metric))
         case WorstCase():
@@ -83,6 +92,71 @@ def _proportion(claim: Claim, values: Array) -> Measurement:
         odd = values[~np.isin(values, (0, 1))][0]
         raise UserError(f"{claim.place}: a proportion needs a metric of zeros and ones, and one run has {odd:g}.")
     return _measurement(clopper_pearson(values.min(-1).sum(), len(values)))
+
+
+def _ratio(of: Array, to: Array) -> Measurement:
+    if not to.mean():
+        return Measurement(undefined="The mean below the fraction line is zero")
+    ratio = float(of.mean() / to.mean())
+    if len(of) < 2:
+        return Measurement(ratio)
+    bounds = fieller(of, to)
+    if not np.isfinite(bounds.low):
+        return Measurement(ratio, undefined="The mean below the fraction line may be zero, so the ratio has no bounds")
+    return _measurement(bounds, zero_spread=_constant(of / to.mean(), 1.0) and _constant(to / to.mean(), 1.0))
+
+
+def _earlier(of: Array, than: Array) -> Measurement:
+    """A seed counts for the arm that comes first in more of its settings; a missing time is later than all others."""
+    first, second = (np.where(np.isnan(times), np.inf, times) for times in (of, than))
+    by_seed = ((first < second).astype(float) - (second < first)).sum(-1)
+    wins, decided = int((by_seed > 0).sum()), int((by_seed != 0).sum())
+    if not decided:
+        return Measurement(undefined=f"In none of {len(by_seed)} seeds does one of the two come first")
+    return _measurement(clopper_pearson(np.array(wins), decided))
+
+
+def _at_equal(estimate: DifferenceAtEqual, cells: Cells) -> Measurement:
+    by_seed = []
+    for seed in range(cells.seeds):
+        parts = []
+        for setting in range(len(cells.settings)):
+            (x, y), (other_x, other_y) = (
+                (cells.curve(estimate.equal, seed, setting, arm), cells.curve(estimate.metric, seed, setting, arm))
+                for arm in (0, 1)
+            )
+            parts.append(difference_over_common_range(x, y, other_x, other_y))
+        by_seed.append(float(np.mean(parts)))
+    values = np.array(by_seed)
+    if apart := int(np.isnan(values).sum()):
+        return Measurement(undefined=f"In {apart} of {len(values)} seeds the arms never have the same {estimate.equal}")
+    return _mean(values, float(np.abs(values).max()))
+
+
+def difference_over_common_range(x: Array, y: Array, other_x: Array, other_y: Array) -> float:
+    """Mean of y − other_y over the range of x through which both curves come; nan if there is none.
+
+    A curve that comes by a value several times has there the y of the last time: what it had settled on.
+    """
+    low, high = max(x.min(), other_x.min()), min(x.max(), other_x.max())
+    if not low <= high:
+        return float("nan")
+    points = np.unique(np.concatenate([[low, high], *(s[(s >= low) & (s <= high)] for s in (x, other_x))]))
+    gaps = _last_time(points, x, y) - _last_time(points, other_x, other_y)
+    if len(points) == 1:
+        return float(gaps[0])
+    return float(np.trapezoid(gaps, points) / (high - low))
+
+
+def _last_time(points: Array, x: Array, y: Array) -> Array:
+    """y where the curve comes by each of `points` for the last time, linear between its numbers."""
+    found = np.full(len(points), np.nan)
+    for k in range(len(x) - 1):
+        low, high = sorted((x[k], x[k + 1]))
+        inside = (points >= low) & (points <= high)
+        share = (points[inside] - x[k]) / (x[k + 1] - x[k]) if high > low else np.ones(inside.sum())
+        found[inside] = y[k] + share * (y[k + 1] - y[k])
+    return np.where(np.isnan(found), y[-1], found) if len(x) == 1 else found
 
 
 def _worst_case(values: Array, largest: bool) -> Measurement:

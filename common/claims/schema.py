@@ -28,8 +28,14 @@ Selection = dict[str, AxisValue]
 
 
 def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    return [value] if isinstance(value, str | dict) else value
 
+
+Polarity = Literal["claim", "control", "our_finding"]
+"""Who says it, whatever came out: the document, nobody (it tests the pipeline), or we."""
+
+Nature = Literal["empirical", "theorem", "printed"]
+"""Whether the world may disagree, mathematics is checked by numbers, or what the document prints is added up."""
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 """One name or a list of names."""
@@ -83,6 +89,8 @@ class Estimate(_Strict):
 
     stochastic: ClassVar[bool] = True
     """Whether n counts seeds; False for a number that has no sampling error."""
+    of_numbers: ClassVar[bool] = True
+    """Whether every run needs one finite number; False where a curve is read, or a missing time says something."""
     relates_settings: ClassVar[bool] = False
     """Whether the settings are a sample too, as in a correlation over them."""
 
@@ -128,26 +136,78 @@ class Proportion(_OneMetric):
     kind: Literal["proportion"]
 
 
-class PairedDifference(_OneMetric):
-    """Mean over seeds of one arm minus another at the same seed; of a log metric it is a log ratio. Interval: t."""
+class TwoArms(_OneMetric):
+    """Two arms at the same seeds: `of`, and what it is held against, under the word that `against` names."""
 
-    kind: Literal["paired_difference"]
+    against: ClassVar[str]
+
     of: Selection
-    minus: Selection
     pair_by: Literal["seed"] = "seed"
 
+    @property
+    def other(self) -> Selection:
+        """The arm that `of` is held against."""
+        other: Selection = getattr(self, self.against)
+        return other
+
     @model_validator(mode="after")
-    def _arms_differ(self) -> PairedDifference:
-        if not self.of or self.of.keys() != self.minus.keys():
-            raise ValueError("of and minus must name the same axes, for example {arm: a} and {arm: b}")
-        if self.of == self.minus:
-            raise ValueError("of and minus name the same runs")
+    def _arms_differ(self) -> TwoArms:
+        if not self.of or self.of.keys() != self.other.keys():
+            raise ValueError(f"of and {self.against} must name the same axes, for example {{arm: a}} and {{arm: b}}")
+        if self.of == self.other:
+            raise ValueError(f"of and {self.against} name the same runs")
         if shared := self.of.keys() & self.where.keys():
             raise ValueError(f"axis {min(shared)} is in where and in of; keep one of the two")
         return self
 
     def selections(self) -> tuple[Selection, ...]:
-        return ({**self.where, **self.of}, {**self.where, **self.minus})
+        return ({**self.where, **self.of}, {**self.where, **self.other})
+
+
+class PairedDifference(TwoArms):
+    """Mean over seeds of one arm minus another at the same seed; of a log metric it is a log ratio. Interval: t."""
+
+    against = "minus"
+    kind: Literal["paired_difference"]
+    minus: Selection
+
+
+class RatioOfMeans(TwoArms):
+    """Mean of one arm over that of another at the same seeds (not the mean of ratios). Interval: Fieller's."""
+
+    against = "to"
+    kind: Literal["ratio_of_means"]
+    to: Selection
+
+
+class Earlier(TwoArms):
+    """Share of seeds in which one arm comes there before another, of the seeds that decide it.
+
+    The metric is a time. A run without one did not come there within its length and counts as the latest; seeds in
+    which both are equal, or neither comes, decide nothing. Interval: Clopper–Pearson, which makes it a sign test.
+    """
+
+    of_numbers = False
+    against = "than"
+    kind: Literal["earlier"]
+    than: Selection
+
+
+class DifferenceAtEqual(TwoArms):
+    """One arm minus another where both have come equally far: `metric` at equal `equal`, then over seeds. Interval: t.
+
+    Both columns hold a curve a run, numbers of equal count along its training. Within a run `metric` is interpolated
+    in `equal`; the difference is averaged over the range of `equal` through which both arms of a seed come.
+    """
+
+    of_numbers = False
+    against = "minus"
+    kind: Literal["difference_at_equal"]
+    equal: str
+    minus: Selection
+
+    def variables(self) -> tuple[str, ...]:
+        return (self.metric, self.equal)
 
 
 class WorstCase(_OneMetric):
@@ -226,7 +286,17 @@ class Exact(_OneMetric):
 
 
 AnyEstimate = Annotated[
-    Mean | Proportion | PairedDifference | WorstCase | Correlation | Slope | DifferenceOfCorrelations | Exact,
+    Mean
+    | Proportion
+    | PairedDifference
+    | RatioOfMeans
+    | Earlier
+    | DifferenceAtEqual
+    | WorstCase
+    | Correlation
+    | Slope
+    | DifferenceOfCorrelations
+    | Exact,
     Field(discriminator="kind"),
 ]
 
@@ -239,11 +309,53 @@ class Source(_Strict):
     reported: int | float | str | None = None
 
 
+class Size(_Strict):
+    """The effect's size as the document reports it; ours is judged beside the direction, "within a factor".
+
+    Attributes:
+        origin: no effect, from which both sizes are measured (1 for a ratio).
+        factor: how many times smaller or larger still counts as of that size.
+        standard_error: of the reported effect, where the document gives it: then ours is also held against the
+            interval in which it predicts a replication (Patil, Peng and Leek 2016).
+    """
+
+    reported: FiniteFloat
+    origin: FiniteFloat = 0.0
+    factor: float = Field(2.0, gt=1, allow_inf_nan=False)
+    standard_error: float | None = Field(None, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _is_an_effect(self) -> Size:
+        if self.reported == self.origin:
+            raise ValueError("the reported effect is none: it equals origin")
+        return self
+
+
+class FormerRule(_Strict):
+    """What an amendment replaced: the fields that had other values, None where the field was absent."""
+
+    experiment: str | None = None
+    estimate: AnyEstimate | None = None
+    accept: Accept | None = None
+    smallest_effect: float | None = None
+    decidable_from: Scale | None = None
+    polarity: Polarity | None = None
+    settings: str | None = None
+
+
 class Amendment(_Strict):
-    """A rule that was changed after its runs, and why."""
+    """A rule that was changed after its runs, and why.
+
+    Attributes:
+        former: the rule before, which is judged beside the present one; None where the claim is new, or where only
+            the metric's code or the settings changed.
+        seen: by scale, the seeds whose results had been looked at. Once five others are there, they alone decide.
+    """
 
     date: datetime.date
     reason: str = Field(min_length=1)
+    former: FormerRule | None = None
+    seen: dict[Scale, tuple[int, ...]] = Field(default_factory=dict)
 
 
 class Claim(_Strict):
@@ -251,15 +363,17 @@ class Claim(_Strict):
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     statement: str = Field(min_length=1)
-    polarity: Literal["claim", "control", "our_finding"] = "claim"
+    polarity: Polarity = "claim"
+    nature: Nature
     source: Source
     experiment: str
     estimate: AnyEstimate
     accept: Accept
     smallest_effect: float | None = Field(None, gt=0, allow_inf_nan=False)
+    size: Size | None = None
     decidable_from: Scale = "laptop"
     unit: str | None = None
-    amended: Amendment | None = None
+    amended: Annotated[tuple[Amendment, ...], BeforeValidator(_as_list)] = ()
     _origin: tuple[Path, int] | None = PrivateAttr(None)
 
     @field_validator("accept")
@@ -276,6 +390,24 @@ class Claim(_Strict):
         if effect is not None and accept is not None and accept.boundary is None:
             raise ValueError("an effect is measured from one boundary: it goes with below or above, not with within")
         return effect
+
+    def seen(self, scale: str) -> frozenset[int]:
+        """Seeds of a scale that had been looked at before the rule took its present form."""
+        return frozenset(
+            seed for amendment in self.amended for of, seeds in amendment.seen.items() if of == scale for seed in seeds
+        )
+
+    def former(self) -> list[tuple[Amendment, Claim]]:
+        """The claim under each rule that it had before, oldest first."""
+        rules, later = [], self
+        for amendment in reversed(self.amended):
+            if amendment.former is not None:
+                before = {name: getattr(amendment.former, name) for name in amendment.former.model_fields_set}
+                before.pop("settings", None)
+                later = later.model_copy(update={**before, "amended": (), "size": None})
+                later._origin = self._origin
+                rules.append((amendment, later))
+        return rules[::-1]
 
     @property
     def place(self) -> str:

@@ -16,12 +16,20 @@ DECIDED = (REPRODUCED, CONTRADICTED, INCONCLUSIVE)
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured for it, and what follows; `interval` is two-sided at `confidence`."""
+    """A claim, what was measured for it, and what follows; `interval` is two-sided at `confidence`.
+
+    Attributes:
+        former: what each rule that the claim had before says of the same runs.
+        seen: the seeds judged here that had been looked at before the rule took its present form.
+        turns_without: the seeds without any one of which the verdict would be another: it is fragile.
+        size: the effect beside the one that the document reports.
+    """
 
     paper: str
     id: str
     statement: str
     polarity: str
+    nature: str
     experiment: str
     scale: str
     source: dict[str, Any]
@@ -35,7 +43,11 @@ class Verdict:
     unit: str | None
     decidable_from: str
     smallest_effect: float | None
-    amended: dict[str, str] | None
+    amended: list[dict[str, Any]]
+    former: list[dict[str, Any]]
+    seen: list[int]
+    turns_without: list[int]
+    size: dict[str, Any] | None
     confidence: float = 0.95
 
     def to_json(self) -> dict[str, Any]:

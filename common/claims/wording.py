@@ -7,12 +7,15 @@ from common.claims.schema import (
     Accept,
     Claim,
     Correlation,
+    DifferenceAtEqual,
     DifferenceOfCorrelations,
+    Earlier,
     Estimate,
     Exact,
     Mean,
     PairedDifference,
     Proportion,
+    RatioOfMeans,
     Slope,
     WorstCase,
 )
@@ -60,6 +63,18 @@ def _estimate_text(estimate: Estimate, accept: Accept) -> str:
             arms = f"{_arm(estimate.of)} minus {_arm(estimate.minus)}"
             averaged = f", averaged over {over}" if over else ""
             return f"paired difference of {estimate.metric}, {arms}{averaged}{_where(estimate)}"
+        case RatioOfMeans():
+            arms = f"{_arm(estimate.of)} to {_arm(estimate.to)}"
+            averaged = f", averaged over {over}" if over else ""
+            return f"ratio of mean {estimate.metric}, {arms}{averaged}{_where(estimate)}"
+        case Earlier():
+            arms = f"{_arm(estimate.of)} comes before {_arm(estimate.than)}"
+            averaged = f", by the order over {over}" if over else ""
+            return f"share of seeds in which, by {estimate.metric}, {arms}{averaged}{_where(estimate)}"
+        case DifferenceAtEqual():
+            arms = f"{_arm(estimate.of)} minus {_arm(estimate.minus)}"
+            averaged = f", averaged over {over}" if over else ""
+            return f"difference of {estimate.metric} at equal {estimate.equal}, {arms}{averaged}{_where(estimate)}"
         case WorstCase():
             side = "largest" if accept.below is not None else "smallest"
             return f"{side} {estimate.metric} over {over} within a seed{_where(estimate)}"

@@ -23,6 +23,7 @@ def claim() -> Callable[..., Claim]:
                 "estimate": dict(estimate),
                 "accept": dict(accept),
                 "decidable_from": "smoke",
+                "nature": "empirical",
                 **others,
             }
         )

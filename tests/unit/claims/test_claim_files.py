@@ -19,6 +19,7 @@ GOOD = """\
   accept: {below: 0}
   smallest_effect: 0.01
   decidable_from: laptop
+  nature: empirical
 """
 
 
@@ -45,6 +46,12 @@ def test_claim_reads_as_written(tmp_path: Path) -> None:
         ("{kind: proportion, metric: m}", "{above: 0.5}", "share of seeds with m = 1, above 0.5"),
         ("{kind: paired_difference, metric: m, of: {size: 2}, minus: {size: 4}}", "{above: 0}",
          "paired difference of m, size=2 minus size=4, above 0"),
+        ("{kind: ratio_of_means, metric: m, of: {arm: a}, to: {arm: b}}", "{below: 1}",
+         "ratio of mean m, a to b, below 1"),
+        ("{kind: earlier, metric: m, of: {arm: a}, than: {arm: b}}", "{above: 0.5}",
+         "share of seeds in which, by m, a comes before b, above 0.5"),
+        ("{kind: difference_at_equal, metric: m, equal: u, of: {arm: a}, minus: {arm: b}, over: c}", "{above: 0}",
+         "difference of m at equal u, a minus b, averaged over c, above 0"),
         ("{kind: worst_case, metric: m, over: a}", "{below: 1.1}", "largest m over a within a seed, below 1.1"),
         ("{kind: worst_case, metric: m, over: a}", "{above: 1}", "smallest m over a within a seed, above 1"),
         ("{kind: correlation, x: u, y: v, over: a, within: seed, given: [w]}", "{above: 0}",
@@ -82,12 +89,16 @@ def test_every_rule_reads_as_a_sentence(tmp_path: Path, estimate: str, accept: s
         ("metric: fluctuation, ", "", 6, "metric: Field required"),
         ("minus: {arm: plain}", "minus: {arm: noisy}", 6, "of and minus name the same runs"),
         ("minus: {arm: plain}", "minus: {size: 3}", 6, "of and minus must name the same axes"),
+        ("minus: {arm: plain}", "to: {arm: plain}", 6, "minus: Field required"),
+        ("nature: empirical", "nature: true", 10, "'empirical', 'theorem' or 'printed'"),
+        ("  nature: empirical\n", "", 1, "nature: Field required"),
+        ("nature: empirical", "nature: empirical\n  size: {reported: 1, origin: 1}", 11, "the reported effect is none"),
         ("pair_by: seed", "pair_by: sample", 6, "pair_by: Input should be 'seed'"),
         ("pair_by: seed", "where: {seed: 0}", 6, "n counts seeds"),
         ("pair_by: seed", "over: [arm]", 6, "axis arm is fixed to one value and also in over"),
         ("id: fig4-stable", "id: a b", 1, "id: String should match pattern"),
         ("decidable_from: laptop", "amended: {date: 2026-01-01}", 9, "reason: Field required"),
-        ("decidable_from: laptop", "decidable_from: [", 10, "not valid YAML"),
+        ("decidable_from: laptop", "decidable_from: [", 11, "not valid YAML"),
     ],
 )
 def test_mistake_names_file_line_and_key(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
@@ -105,7 +116,7 @@ def test_worst_case_needs_a_side(tmp_path: Path) -> None:
 
 
 def test_repeated_id_names_both_lines(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"claims\.yaml:10: claim fig4-stable stands already in line 1"):
+    with pytest.raises(UserError, match=r"claims\.yaml:11: claim fig4-stable stands already in line 1"):
         load_claims(write(tmp_path, GOOD + GOOD))
 
 

@@ -315,11 +315,21 @@ def test_null_result_within_the_smallest_effect_is_contradicted(claim, runs) -> 
     assert verdict(claim(MEAN, {"above": 0}), table).verdict == "inconclusive"
     found = verdict(claim(MEAN, {"above": 0}, smallest_effect=0.01), table)
     assert found.verdict == "contradicted"
-    assert found.reason.startswith("No effect larger than 0.01: ")
+    assert found.reason.endswith("excludes an effect above 0 as large as 0.01.")
     assert verdict(claim(MEAN, {"above": 0}, smallest_effect=0.0001), table).verdict == "inconclusive"
     small = verdict(claim(MEAN, {"above": 0}, smallest_effect=0.01), runs({"seed": range(5)}, loss=loss + 0.004))
     assert small.verdict == "reproduced"
     assert small.reason.endswith("though the effect is smaller than 0.01.")
+
+
+def test_an_interval_that_excludes_the_stated_direction_contradicts_however_far_it_reaches_the_other_way(
+    claim, runs
+) -> None:
+    table = runs({"seed": range(5)}, loss=[-0.4, -0.2, -0.1, 0.05, 0.1])
+    found = verdict(claim(MEAN, {"above": 0}, smallest_effect=0.2), table)
+    assert found.interval[0] < -0.2 < 0 < found.interval[1] < 0.2
+    assert found.verdict == "contradicted"
+    assert verdict(claim(MEAN, {"below": 0}, smallest_effect=0.2), table).verdict == "inconclusive"
 
 
 def test_where_keeps_only_its_runs(claim, runs, random) -> None:
@@ -370,10 +380,11 @@ def test_verdict_in_json_has_every_field_of_the_ledger(claim, runs, random) -> N
     assert set(found) == {
         "paper", "id", "statement", "polarity", "experiment", "scale", "source", "rule", "estimate", "interval",
         "confidence", "n", "accept", "verdict", "reason", "unit", "decidable_from", "smallest_effect", "amended",
+        "nature", "former", "seen", "turns_without", "size",
     }  # fmt: skip
     assert as_json(found)
     assert found["accept"] == {"below": 0.0}
-    assert found["amended"] == amended
+    assert found["amended"] == [amended]
     assert found["source"] == {"document": "someone2020", "locator": "Fig. 1", "reported": None}
     assert found["confidence"] == 0.95
     assert found["rule"] == rule_text(made)

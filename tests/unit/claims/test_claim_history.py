@@ -1,0 +1,66 @@
+"""Rules that changed after results: the former verdict beside the present one, fresh seeds, and verdicts that turn."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from common.claims import Claim, judge
+
+MEAN = {"kind": "mean", "metric": "loss"}
+WHY = {"date": "2026-01-02", "reason": "after a look"}
+
+
+def verdict(claim: Claim, table: pd.DataFrame) -> Any:
+    return judge(claim, table, paper="p", scale="laptop")
+
+
+def test_a_moved_boundary_shows_both_verdicts(claim, runs) -> None:
+    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    moved = {**WHY, "former": {"accept": {"above": 2}}, "seen": {"laptop": [0, 1, 2, 3, 4]}}
+    found = verdict(claim(MEAN, {"above": 0}, amended=moved), table)
+    assert (found.verdict, found.seen) == ("reproduced", [0, 1, 2, 3, 4])
+    (former,) = found.former
+    assert (former["verdict"], former["rule"]) == ("contradicted", "mean of loss, above 2")
+
+
+def test_former_rules_are_undone_one_by_one(claim) -> None:
+    first = {**WHY, "former": {"accept": {"above": 2}, "smallest_effect": None}}
+    second = {**WHY, "former": {"estimate": {**MEAN, "metric": "gap"}}}
+    present = claim(MEAN, {"above": 0}, smallest_effect=0.1, amended=[first, second])
+    oldest, middle = (rule for _, rule in present.former())
+    assert (oldest.estimate.metric, oldest.accept.above, oldest.smallest_effect) == ("gap", 2, None)
+    assert (middle.estimate.metric, middle.accept.above, middle.smallest_effect) == ("gap", 0, 0.1)
+
+
+def test_a_former_rule_may_read_what_is_gone(claim, runs) -> None:
+    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    gone = {**WHY, "former": {"estimate": {**MEAN, "metric": "lost"}}}
+    (former,) = verdict(claim(MEAN, {"above": 0}, amended=gone), table).former
+    assert (former["verdict"], former["reason"]) == (None, "It reads what is no longer measured.")
+
+
+def test_seeds_that_nobody_had_seen_decide_alone_once_there_are_five(claim, runs) -> None:
+    loss = [-1.0, -1.1, -1.2, -1.3, -1.4, 1.0, 1.1, 1.2, 1.3]
+    changed = claim(MEAN, {"above": 0}, amended={**WHY, "seen": {"laptop": [0, 1, 2, 3, 4]}})
+    found = verdict(changed, runs({"seed": range(9)}, loss=loss))
+    assert (found.n, found.seen) == (9, [0, 1, 2, 3, 4])
+    found = verdict(changed, runs({"seed": range(10)}, loss=[*loss, 1.4]))
+    assert (found.n, found.seen, found.verdict) == (5, [], "reproduced")
+
+
+def test_a_verdict_that_one_seed_turns_is_marked(claim, runs) -> None:
+    steady = runs({"seed": range(6)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4, 1.5])
+    assert verdict(claim(MEAN, {"above": 0}), steady).turns_without == []
+    narrow = runs({"seed": range(6)}, loss=[0.1, 0.9, 1.0, 1.1, 1.2, 1.3])
+    found = verdict(claim(MEAN, {"above": 0.45}), narrow)
+    assert found.verdict == "reproduced"
+    assert found.turns_without, "with five seeds the interval is wider"
+    assert 0 not in found.turns_without, "without the lowest seed it is clearer"
+    undecided = verdict(claim(MEAN, {"above": 1.0}), narrow)
+    assert (undecided.verdict, undecided.turns_without) == ("inconclusive", [])
+
+
+def test_leaving_one_of_five_out_is_judged_by_four(claim, runs) -> None:
+    table = runs({"seed": range(5)}, loss=np.array([1.0, 1.1, 1.2, 1.3, 1.4]))
+    assert verdict(claim(MEAN, {"above": 0}), table).turns_without == []
