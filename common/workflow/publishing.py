@@ -4,26 +4,27 @@ Published is only what can be traced: every run current, computed from a clean c
 and judged by the rules that stood in claims.yaml at that commit, or that say why they were amended.
 """
 
+import math
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
-from common.claims import judge, load_claims
+from common.claims import Claim, judge, load_claims
+from common.claims.schema import SEED
 from common.errors import UserError
 from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.replication import Replication
 from common.files import published, read_json, write_json
 from common.workflow.analysis import metric_file
+from common.workflow.rules import Rule, check_older, check_published, claim_digest, rules, rules_at, since
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 _UNDECIDED = ("not decidable at this scale", "not run")
-_RULE = ("experiment", "estimate", "accept", "smallest_effect", "decidable_from", "polarity")
 
 
 def publish(replication: Replication, experiments: Sequence[str], scale: str, folders: Folders) -> Path:
@@ -48,6 +49,10 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     if all(verdict["verdict"] in _UNDECIDED for verdict in judged) and not place.is_dir():
         raise UserError(f"publish {where}: no claim is decided at this scale; there is no evidence to publish.")
     states = run_states(replication, scale, folders.store)
+    before = _entries(place / "verdicts.json")
+    same = _unchanged(place / "metrics.json", analysis / "metrics.json")
+    claims = load_claims(replication.folder / "claims.yaml")
+    now = rules(replication, scale, claims)
     made = {}
     for experiment in experiments:
         if not replication.experiment(experiment).runs_at(scale):
@@ -55,11 +60,13 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         mine = [s for s in states if s.run.experiment == experiment]
         facts = [_traced(s, folders) for s in mine]
         commits = sorted({fact["commit"] for fact in facts})
-        _check_rules(replication, experiment, commits)
+        for claim in (claim for claim in claims if claim.experiment == experiment):
+            check_published(claim, now[claim.id], before.get(claim.id), experiment in same, scale)
+        _check_older(replication, [c for c in claims if c.experiment == experiment], now, facts, scale)
         made[experiment] = _summary(facts, commits)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
-    _write(analysis, place, made, scale)
+    _write(analysis, place, made, scale, _decided_by(replication, claims, now))
     return place
 
 
@@ -81,13 +88,25 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
             f"publish {replication.name} at scale {scale}: nothing is published that could be judged again."
         )
     made = read_json(place / "provenance.json")["experiments"]
+    before = _entries(place / "verdicts.json")
+    claims = [c for c in load_claims(replication.folder / "claims.yaml") if c.experiment in made]
+    rows = read_json(place / "metrics.json")
+    now = {claim.id: Rule(claim_digest(claim)) for claim in claims}
     for experiment, facts in made.items():
-        _check_rules(replication, experiment, facts["commit"].split(", "))
+        mine = [claim for claim in claims if claim.experiment == experiment]
+        for claim in mine:
+            check_published(claim, now[claim.id], before.get(claim.id), True, scale)
+        seeds = [{"seed": row["seed"]} for row in rows.get(experiment, []) if "seed" in row]
+        computed = [{"commit": commit, "parameters": seed} for commit in facts["commit"].split(", ") for seed in seeds]
+        _check_older(replication, mine, now, computed, scale)
+    decided_by = _decided_by(replication, claims, now)
+    for name, entry in decided_by.items():
+        known = before.get(name, {}).get("decided_by", {})
+        entry["decided_by"] = {**known, "claim": now[name].claim}
     verdicts = [
-        {**verdict, "commit": made[verdict["experiment"]]["commit"]}
+        {**verdict, **decided_by[verdict["id"]], "commit": made[verdict["experiment"]]["commit"]}
         for verdict in judged_anew(replication, scale, place)
     ]
-    before = {verdict["id"]: verdict for verdict in read_json(place / "verdicts.json")}
     write_json(place / "verdicts.json", verdicts)
     path = root / "reports" / "metrics" / scale / f"{replication.name}.json"
     there_are = {claim.id for claim in load_claims(replication.folder / "claims.yaml")}
@@ -121,29 +140,60 @@ def _traced(state: RunState, folders: Folders) -> dict[str, Any]:
     return facts
 
 
-def _check_rules(replication: Replication, experiment: str, commits: Sequence[str]) -> None:
-    """Raise `UserError` for a rule that differs from the one at the runs' commit without saying so."""
-    path = replication.folder / "claims.yaml"
-    now = _rules(path.read_text(), experiment)
-    for commit in commits:
-        relative = path.relative_to(replication.root).as_posix()
-        shown = subprocess.run(
-            ["git", "-C", str(replication.root), "show", f"{commit}:{relative}"], capture_output=True, text=True
+def _check_older(
+    replication: Replication,
+    claims: Sequence[Claim],
+    now: Mapping[str, Rule],
+    facts: Sequence[Mapping[str, Any]],
+    scale: str,
+) -> None:
+    """Refuse rules that are younger than the runs which they judge, unless they say so."""
+    for commit in sorted({fact["commit"] for fact in facts}):
+        then = rules_at(replication, commit, scale)
+        seeds = {fact["parameters"].get(SEED) for fact in facts if fact["commit"] == commit} - {None}
+        for claim in claims:
+            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds, scale)
+
+
+def _decided_by(
+    replication: Replication, claims: Sequence[Claim], now: Mapping[str, Rule]
+) -> dict[str, dict[str, Any]]:
+    """What a published verdict says of its rule: digests, and the commit since which it has been decided so."""
+    first = since(replication, claims)
+    return {claim.id: {"decided_by": asdict(now[claim.id]), "rule_commit": first.get(claim.id)} for claim in claims}
+
+
+def _entries(path: Path) -> dict[str, dict[str, Any]]:
+    """Published verdicts by id."""
+    return {entry["id"]: entry for entry in (read_json(path) if path.is_file() else [])}
+
+
+def _unchanged(before: Path, after: Path) -> set[str]:
+    """The experiments whose published metrics are those of the analysis, run by run, to six digits."""
+    then, now = (read_json(path) if path.is_file() else {} for path in (before, after))
+    return {
+        name
+        for name, rows in then.items()
+        if {row["run"]: row for row in rows}.keys() == {row["run"]: row for row in now.get(name, [])}.keys()
+        and all(
+            _alike(row, other) for row, other in zip(*(sorted(t, key=_run_of) for t in (rows, now[name])), strict=True)
         )
-        if shown.returncode:
-            raise UserError(f"publish: commit {commit[:12]} of the runs has no {relative}; commit it, then run again.")
-        then = _rules(shown.stdout, experiment)
-        for name, (rule, amended) in now.items():
-            if (name not in then or then[name][0] != rule) and not amended:
-                raise UserError(
-                    f"publish: the rule of claim {name} differs from the one at the runs' commit {commit[:12]}; "
-                    "say when and why in `amended: {date, reason}`."
-                )
+    }
 
 
-def _rules(text: str, experiment: str) -> dict[str, tuple[dict[str, Any], bool]]:
-    claims = [claim for claim in yaml.safe_load(text) or [] if claim.get("experiment") == experiment]
-    return {claim["id"]: ({key: claim.get(key) for key in _RULE}, bool(claim.get("amended"))) for claim in claims}
+def _run_of(row: Mapping[str, Any]) -> str:
+    return str(row["run"])
+
+
+def _alike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether each number that was there is there still; new columns do not matter."""
+    return all(name in other and (other[name] == value or _close(value, other[name])) for name, value in row.items())
+
+
+def _close(value: Any, other: Any) -> bool:
+    if isinstance(value, bool | str) or not isinstance(value, int | float) or not isinstance(other, int | float):
+        return False
+    return math.isclose(value, other, rel_tol=1e-6) or (math.isnan(value) and math.isnan(other))
 
 
 def _summary(facts: Sequence[Mapping[str, Any]], commits: Sequence[str]) -> dict[str, Any]:
@@ -161,9 +211,18 @@ def _summary(facts: Sequence[Mapping[str, Any]], commits: Sequence[str]) -> dict
     }
 
 
-def _write(analysis: Path, place: Path, made: Mapping[str, Mapping[str, Any]], scale: str) -> None:
+def _write(
+    analysis: Path,
+    place: Path,
+    made: Mapping[str, Mapping[str, Any]],
+    scale: str,
+    decided_by: Mapping[str, Mapping[str, Any]],
+) -> None:
     """Replace the entries of the experiments in `made`, keeping those of others."""
-    verdicts = [{**v, "commit": made[v["experiment"]]["commit"]} for v in _mine(analysis / "verdicts.json", made)]
+    verdicts = [
+        {**v, **decided_by[v["id"]], "commit": made[v["experiment"]]["commit"]}
+        for v in _mine(analysis / "verdicts.json", made)
+    ]
     figures = _mine(analysis / "figures.json", made)
     write_json(place / "verdicts.json", [*_others(place / "verdicts.json", made), *verdicts])
     kept = _others(place / "figures.json", made)

@@ -1,0 +1,186 @@
+"""What decides each verdict, since which commit, and what has been changed of it.
+
+A rule is a claim's estimate and region, the code of the metrics that it reads, and the settings that it selects. It
+judges runs if it stood at the commit that they were computed from: then it is older than they are. Else an amendment
+has to say what changed and which seeds had been seen.
+"""
+
+import io
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from common.claims.cells import matching
+from common.claims.schema import SEED, Claim
+from common.errors import UserError
+from common.experiments.digests import short_digest
+from common.experiments.replication import Replication
+from common.workflow.discovery import find
+
+_FIELDS = ("experiment", "estimate", "accept", "smallest_effect", "decidable_from", "polarity")
+_WORDS = {"claim": "rule", "metrics": "code of its metrics", "settings": "settings that it selects"}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Digests of what decides a claim at one scale; '' where that is not to be found.
+
+    Attributes:
+        claim: its estimate, region, smallest effect, scale and speaker.
+        metrics: the code that makes numbers from records.
+        settings: the runs that it selects without their seeds, each with all its parameters.
+    """
+
+    claim: str
+    metrics: str = ""
+    settings: str = ""
+
+    def changes(self, before: "Rule") -> list[str]:
+        """What is not as it was, in words; where either is not known, nothing is said."""
+        pairs = {name: (getattr(self, name), getattr(before, name)) for name in _WORDS}
+        return [_WORDS[name] for name, (now, then) in pairs.items() if now != then and now and then]
+
+
+def rules(replication: Replication, scale: str, claims: Collection[Claim]) -> dict[str, Rule]:
+    """What decides each of `claims` at a scale, as the files of the replication stand."""
+    return {
+        claim.id: Rule(claim_digest(claim), _metrics(claim, replication), _settings(claim, replication, scale))
+        for claim in claims
+    }
+
+
+def claim_digest(claim: Claim) -> str:
+    """Digest of the fields that decide; the wording is none of them."""
+    return short_digest(claim.model_dump(mode="json", include=set(_FIELDS)))
+
+
+def _metrics(claim: Claim, replication: Replication) -> str:
+    if not replication.analysis_file(claim.experiment).is_file():
+        return ""
+    return replication.code_digest(claim.experiment, "metrics")
+
+
+def _settings(claim: Claim, replication: Replication, scale: str) -> str:
+    runs = replication.runs(claim.experiment, scale)
+    if not runs:
+        return ""
+    table = pd.DataFrame([{**run.axes, "run": place} for place, run in enumerate(runs)])
+    selections = [selection for selection in claim.estimate.selections() if set(selection) <= set(table.columns)]
+    chosen = {int(place) for selection in selections for place in matching(table, selection)["run"]}
+    points = [{name: value for name, value in runs[place].settings.items() if name != SEED} for place in chosen]
+    return short_digest(sorted({short_digest(point) for point in points}))
+
+
+def rules_at(replication: Replication, commit: str, scale: str) -> dict[str, Rule]:
+    """What decided each claim at a commit; of a commit that is laid out otherwise only what claims.yaml says."""
+    claims = claims_at(replication, commit)
+    with _files_of(replication, commit) as root:
+        try:
+            return rules(find(root, replication.name), scale, claims.values())
+        except UserError:
+            return {name: Rule(claim_digest(claim)) for name, claim in claims.items()}
+
+
+def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
+    """The claims of a commit by id, those that today's schema can read.
+
+    Raises:
+        UserError: the commit has no such file.
+    """
+    path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
+    shown = _git(replication.root, "show", f"{commit}:{path}")
+    if shown is None:
+        raise UserError(f"publish: commit {commit[:12]} of the runs has no {path}; commit it, then run again.")
+    found = {}
+    for entry in yaml.load(shown, yaml.CSafeLoader) or []:
+        known = {name: value for name, value in entry.items() if name in Claim.model_fields and name != "amended"}
+        try:
+            found[entry["id"]] = Claim.model_validate({"nature": "empirical", **known})
+        except ValueError:  # an estimate that there is no more
+            continue
+    return found
+
+
+def since(replication: Replication, claims: Sequence[Claim]) -> dict[str, str]:
+    """The commit from which on each claim has been decided as it is now; claims that are not committed are left out."""
+    path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
+    listed = _git(replication.root, "log", "--topo-order", "--format=%H", "--", path) or ""
+    wanted = {claim.id: claim_digest(claim) for claim in claims}
+    found: dict[str, str] = {}
+    for commit in listed.split():
+        then = claims_at(replication, commit)
+        for name in list(wanted):
+            if name in then and claim_digest(then[name]) == wanted[name]:
+                found[name] = commit
+            else:
+                del wanted[name]
+        if not wanted:
+            break
+    return found
+
+
+def check_published(claim: Claim, now: Rule, before: Mapping[str, Any] | None, same_numbers: bool, scale: str) -> None:
+    """Hold a rule against the one by which evidence of a scale was published last.
+
+    Args:
+        before: the published verdict; None or without digests where there is nothing to compare with.
+        same_numbers: whether the metrics of the same runs are what they were: then their code may differ.
+
+    Raises:
+        UserError: something changed and no amendment was added that says so.
+    """
+    if not before or "decided_by" not in before:
+        return
+    changed = now.changes(Rule(**before["decided_by"]))
+    if same_numbers:
+        changed = [word for word in changed if word != _WORDS["metrics"]]
+    if changed and len(claim.amended) <= len(before["amended"] or []):
+        raise UserError(
+            f"publish: of claim {claim.id} the {' and the '.join(changed)} changed since its evidence at scale {scale} "
+            "was published; add an entry to `amended` with date, reason, the former rule and the seeds seen."
+        )
+
+
+def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, seeds: Collection[int], scale: str) -> None:
+    """Hold a rule against that of the commit from which its runs were computed.
+
+    Raises:
+        UserError: it stood otherwise there, or not at all, and no amendment names all of these seeds as seen.
+    """
+    changed = now.changes(then) if then else ["rule"]
+    unsaid = set(seeds) - claim.seen(scale)
+    if changed and (not claim.amended or unsaid):
+        asked = "say when and why in `amended: [{date, reason, former, seen}]`"
+        if claim.amended:
+            asked = f"its amendments leave out that seeds {sorted(unsaid)} had been seen (`seen: {{{scale}: [...]}}`)"
+        raise UserError(
+            f"publish: of claim {claim.id} the {' and the '.join(changed)} differs from the one at the runs' commit "
+            f"{commit[:12]}; {asked}."
+        )
+
+
+@contextmanager
+def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
+    """The replication and our code at a commit, in a folder for the time being."""
+    paths = ["common", "data", f"replications/{replication.name}"]
+    there = [path for path in paths if _git(replication.root, "cat-file", "-e", f"{commit}:{path}") is not None]
+    packed = subprocess.run(
+        ["git", "-C", str(replication.root), "archive", commit, *there], capture_output=True, check=True
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+            archive.extractall(folder, filter="data")
+        yield Path(folder)
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
+    return None if done.returncode else done.stdout
