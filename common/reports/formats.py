@@ -28,6 +28,26 @@ class Source(_Record):
     reported: Any = None
 
 
+class FormerVerdict(_Record):
+    """What a rule that was changed says of the same runs; no verdict where it cannot be asked any more."""
+
+    date: str
+    rule: str
+    verdict: VerdictName | None = None
+    reason: str = ""
+
+
+class Size(_Record):
+    """The effect beside the one that the document reports."""
+
+    ratio: float
+    interval: tuple[float, float]
+    judgement: str
+    text: str
+    prediction: tuple[float, float] | None = None
+    predicted: bool | None = None
+
+
 class Verdict(_Record):
     """One claim, judged."""
 
@@ -35,6 +55,7 @@ class Verdict(_Record):
     statement: str
     paper: str = ""
     polarity: str = "claim"
+    nature: str = "empirical"
     experiment: str | None = None
     scale: str | None = None
     source: Source = Source()
@@ -49,8 +70,13 @@ class Verdict(_Record):
     unit: str | None = None
     decidable_from: str | None = None
     smallest_effect: float | None = None
-    amended: dict[str, Any] | None = None
+    amended: list[dict[str, Any]] = []
+    former: list[FormerVerdict] = []
+    seen: list[int] = []
+    turns_without: list[int] = []
+    size: Size | None = None
     commit: str | None = None
+    rule_commit: str | None = None
 
     @field_validator("accept")
     @classmethod
@@ -125,10 +151,11 @@ class ClaimStub(_Record):
     id: str
     statement: str
     polarity: str = "claim"
+    nature: str = "empirical"
     experiment: str | None = None
     source: Source = Field(default=Source())
     decidable_from: str | None = None
-    amended: dict[str, Any] | None = None
+    amended: list[dict[str, Any]] = []
     quantity: AnyEstimate | None = Field(default=None, validation_alias="estimate")
 
     @classmethod

@@ -18,6 +18,7 @@ class PaperRow:
     evidence: Evidence
     page: str | None
     counts: dict[str, int]
+    exact: dict[str, int]
     controls: str
     findings: dict[str, int]
     largest: str | None
@@ -25,7 +26,7 @@ class PaperRow:
     @property
     def judged(self) -> bool:
         """Whether any claim has a verdict other than "not run"."""
-        return any(count for name, count in self.counts.items() if name != "not run")
+        return any(count for counts in (self.counts, self.exact) for name, count in counts.items() if name != "not run")
 
 
 def build_index(root: Path, scale: str) -> Path:
@@ -61,7 +62,8 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     return PaperRow(
         evidence=evidence,
         page=f"site/{page.name}" if page.is_file() else None,
-        counts=tally(evidence.claims),
+        counts=tally(evidence.claims, empirical=True),
+        exact=tally(evidence.claims, empirical=False),
         controls=controls_text(tally(evidence.claims, "control")),
         findings=tally(evidence.claims, "our_finding"),
         largest=max((item.scale for item in judged if item.scale in SCALES), key=scale_rank, default=None),

@@ -73,14 +73,28 @@ class ClaimRow:
         return self.headline.errors if self.headline else ()
 
     @property
-    def amended(self) -> dict[str, Any] | None:
-        """When and why the rule was changed after its runs."""
+    def amended(self) -> list[dict[str, Any]]:
+        """When and why the rule was changed after its runs, oldest first."""
         return self.stub.amended or self.shown.amended
 
+    @property
+    def empirical(self) -> bool:
+        """Whether the world may disagree; else it is mathematics checked by numbers, or arithmetic on what is printed."""
+        return self.stub.nature == "empirical"
 
-def tally(claims: list[ClaimRow], polarity: str = "claim") -> dict[str, int]:
-    """How many claims of a polarity have each verdict, in the order of `VERDICTS`."""
-    counted = Counter(claim.name for claim in claims if claim.stub.polarity == polarity)
+    @property
+    def fragile(self) -> bool:
+        """Whether the headline's verdict would be another without one of its seeds."""
+        return bool(self.shown.turns_without)
+
+
+def tally(claims: list[ClaimRow], polarity: str = "claim", *, empirical: bool | None = None) -> dict[str, int]:
+    """How many claims of a polarity have each verdict, in the order of `VERDICTS`; of one nature if that is given."""
+    counted = Counter(
+        claim.name
+        for claim in claims
+        if claim.stub.polarity == polarity and empirical in (None, claim.empirical)
+    )
     return {name: counted[name] for name in VERDICTS}
 
 

@@ -32,6 +32,12 @@ MEANINGS = {
     "not run": "no result yet, or its data could not be had",
 }
 
+NATURES = {
+    "empirical": "the world may disagree",
+    "theorem": "mathematics, checked by numbers: a failure is an error of the document or ours",
+    "printed": "arithmetic on what the document prints",
+}
+
 
 @cache
 def environment() -> Environment:
@@ -55,7 +61,7 @@ def environment() -> Environment:
         accepted=drawing.accepted_text,
         interval_drawing=drawing.interval_drawing,
     )
-    result.globals.update(VERDICTS=VERDICTS, SCALES=SCALES, MARKS=MARKS, MEANINGS=MEANINGS)
+    result.globals.update(VERDICTS=VERDICTS, SCALES=SCALES, MARKS=MARKS, MEANINGS=MEANINGS, NATURES=NATURES)
     return result
 
 

@@ -3,24 +3,25 @@
 from collections import Counter
 from pathlib import Path
 
-from common.claims.verdicts import VerdictName
+from common.claims.verdicts import REPRODUCED, VERDICTS
 from common.experiments.paper import Paper
 from common.reports.published import Published, published_scales
 from common.reports.text import short_commits
 from common.sources import load_typed
 
 BEGIN, END = "<!-- scoreboard: `replicate sync` writes it -->", "<!-- end of the scoreboard -->"
-_COLUMNS: tuple[VerdictName, ...] = ("reproduced", "contradicted", "inconclusive", "not decidable at this scale")
 _HEAD = (
-    "| replication | document | scale | claims | reproduced | contradicted | inconclusive | undecided | commit |\n"
-    "|---|---|---|--:|--:|--:|--:|--:|---|\n"
+    "| replication | document | scale | empirical claims | reproduced | contradicted | inconclusive | undecided "
+    "| not run | fragile | theorems, printed | commit |\n"
+    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n"
 )
 
 
 def scoreboard(root: Path) -> str:
     """A Markdown table: a row for each replication and published scale, the largest scale first.
 
-    Counted are the document's own claims; controls and findings of ours stand on the pages.
+    Counted are the document's own claims; controls and findings of ours stand on the pages. Theorems and arithmetic on
+    what is printed, with which the world cannot disagree, have a column of their own: how many of them hold.
     """
     rows = []
     for path in sorted(root.glob("replications/*/paper.yaml")):
@@ -29,7 +30,7 @@ def scoreboard(root: Path) -> str:
         scales = published_scales(root, name)
         rows += [_row(title, published) for published in scales]
         if not scales:
-            rows.append(f"| {title} | nothing published yet | | | | | | |")
+            rows.append(f"| {title} | nothing published yet | | | | | | | | | |")
     return _HEAD + "\n".join(rows)
 
 
@@ -41,9 +42,14 @@ def with_scoreboard(text: str, root: Path) -> str:
 
 
 def _row(title: str, published: Published) -> str:
-    claims = [verdict for verdict in published.verdicts if verdict.polarity == "claim"]
+    mine = [verdict for verdict in published.verdicts if verdict.polarity == "claim"]
+    claims = [verdict for verdict in mine if verdict.nature == "empirical"]
+    exact = [verdict.verdict == REPRODUCED for verdict in mine if verdict.nature != "empirical"]
     counts = Counter(verdict.verdict for verdict in claims)
-    cells = [published.scale, len(claims), *(counts[name] for name in _COLUMNS), _commits(published)]
+    fragile = sum(bool(verdict.turns_without) for verdict in claims)
+    others = f"{sum(exact)} of {len(exact)}" if exact else "—"
+    counted = [counts[name] for name in VERDICTS]
+    cells = [published.scale, len(claims), *counted, fragile, others, _commits(published)]
     return f"| {title} | " + " | ".join(map(str, cells)) + " |"
 
 

@@ -95,7 +95,8 @@ def verdict(identifier: str, statement: str, name: str, **other: Any) -> dict[st
         "unit": None,
         "decidable_from": "laptop",
         "smallest_effect": None,
-        "amended": None,
+        "nature": "empirical",
+        "amended": [],
     }
     return base | other
 
@@ -176,7 +177,7 @@ VERDICTS = [
         interval=[0.997, 0.999],
         n=5,
         reason="The whole interval lies above 0.",
-        amended={"date": "2026-02-03", "reason": "the first rule compared unsorted ranks"},
+        amended=[{"date": "2026-02-03", "reason": "the first rule compared unsorted ranks"}],
     ),
     verdict(
         "floor-dominates",
@@ -320,7 +321,7 @@ def write_paper(root: Path, name: str, **changes: Any) -> Path:
     """replications/<name> with paper.yaml and claims.yaml; returns the folder."""
     folder = root / "replications" / name
     write_yaml(folder / "paper.yaml", PAPER | changes)
-    keys = ("id", "statement", "polarity", "experiment", "source", "decidable_from")
+    keys = ("id", "statement", "polarity", "nature", "experiment", "source", "decidable_from")
     write_yaml(folder / "claims.yaml", [{key: item[key] for key in keys} for item in VERDICTS])
     return folder
 

@@ -37,7 +37,7 @@ def analysed(fresh: Callable[..., Path], sample: ModuleType) -> Callable[..., Pa
     def make(rule: dict[str, Any], rows: list[dict[str, Any]] | None = None, **verdict: Any) -> Path:
         root = fresh()
         known = sample.VERDICTS[0] | verdict
-        entry = {key: known[key] for key in ("id", "statement", "polarity", "experiment", "source")}
+        entry = {key: known[key] for key in ("id", "statement", "polarity", "nature", "experiment", "source")}
         sample.write_yaml(root / "replications" / "pacgen" / "claims.yaml", [entry | rule])
         folder = root / "analysis" / "laptop" / "pacgen"
         sample.write_json(folder / "verdicts.json", [known])
@@ -111,13 +111,32 @@ def test_an_exact_number_is_not_shown_with_a_confidence(analysed: Callable[..., 
 
 
 def test_an_amended_rule_is_shown_with_date_and_reason(analysed: Callable[..., Path]) -> None:
-    rule = {"amended": {"date": "2026-03-04", "reason": "the first rule compared unsorted ranks"}}
+    rule = {"amended": [{"date": "2026-03-04", "reason": "the first rule compared unsorted ranks"}]}
     root = analysed(rule)
     shown = claim_on_page(root, "fig3-gap-and-metric-agree").split("Rule and command")[0]
     assert "rule amended on 2026-03-04: the first rule compared unsorted ranks" in shown
     entry = outline(build_index(root, "laptop")).text
     assert "amended" in entry
     assert "The rule changed after its runs, on 2026-03-04: the first rule compared unsorted ranks" in entry
+
+
+def test_a_verdict_says_what_it_stands_on(analysed: Callable[..., Path]) -> None:
+    """Former rule, seeds that had been seen, a seed that turns it, and its size beside the reported one."""
+    size = {"ratio": 0.07, "interval": [0.05, 0.09], "judgement": "smaller", "text": "0.07 times the reported effect"}
+    former = [{"date": "2026-03-04", "rule": "mean of gap, above 2", "verdict": "contradicted"}]
+    root = analysed({}, former=former, seen=[0, 1], turns_without=[3], size={**size, "predicted": False})
+    shown = claim_on_page(root, "fig3-gap-and-metric-agree")
+    assert "fragile: without seed 3 it would be another" in shown
+    assert "its rule is younger than these results (seeds seen: 0, 1)" in shown
+    assert "by the rule before 2026-03-04: contradicted (mean of gap, above 2)" in shown
+    assert "smaller: 0.07 times the reported effect; outside the interval" in shown
+
+
+def test_theorems_and_printed_numbers_are_counted_apart(analysed: Callable[..., Path]) -> None:
+    root = analysed({"nature": "theorem"}, nature="theorem")
+    page = outline(build_page(root / "replications" / "pacgen", "laptop", root)).text
+    assert "theorems and printed numbers: 1 reproduced" in page
+    assert "theorems and printed numbers: 1 reproduced" in outline(build_index(root, "laptop")).text
 
 
 @pytest.mark.parametrize(

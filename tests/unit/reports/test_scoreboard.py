@@ -17,11 +17,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def publish(root: Path, scale: str, verdicts: list[tuple[str, str]], commits: list[str]) -> None:
+def publish(root: Path, scale: str, verdicts: list[tuple[str, ...]], commits: list[str]) -> None:
     place = root / "reports" / "published" / scale / "decay"
     entries: list[dict[str, Any]] = [
-        {"id": f"c{k}", "statement": "It holds.", "polarity": polarity, "verdict": verdict}
-        for k, (polarity, verdict) in enumerate(verdicts)
+        {"id": f"c{k}", "statement": "It holds.", "polarity": polarity, "verdict": verdict, "nature": nature}
+        | ({"turns_without": [0]} if verdict == "contradicted" else {})
+        for k, (polarity, verdict, nature) in enumerate((*each, "empirical")[:3] for each in verdicts)
     ]
     write_json(place / "verdicts.json", entries)
     write_json(place / "provenance.json", {"experiments": {f"e{k}": {"commit": c} for k, c in enumerate(commits)}})
@@ -44,12 +45,17 @@ def test_claims_of_the_document_are_counted_by_verdict_and_controls_and_findings
             ("claim", "reproduced"),
             ("claim", "contradicted"),
             ("claim", "not decidable at this scale"),
+            ("claim", "not run"),
+            ("claim", "reproduced", "theorem"),
+            ("claim", "contradicted", "printed"),
             ("control", "reproduced"),
             ("our_finding", "inconclusive"),
         ],
         ["a" * 40, "a" * 40],
     )
-    assert cells(scoreboard(root).splitlines()[-1])[2:] == ["laptop", "4", "2", "1", "0", "1", "a" * 10]
+    assert cells(scoreboard(root).splitlines()[-1])[2:] == [
+        "laptop", "5", "2", "1", "0", "1", "1", "1", "1 of 2", "a" * 10,
+    ]  # fmt: skip
 
 
 def test_the_largest_scale_comes_first_and_several_commits_are_counted(root: Path) -> None:
