@@ -3,6 +3,7 @@
 from common.figures.data import attach_data, plotted_data
 from common.figures.export import SVG_LIMIT, export, figure_title, to_svg
 from common.figures.plots import log_axis, mean_band, note, placeholder, reference_line
+from common.figures.standing import DIVERGED, IN_REGIME, OUTSIDE_REGIME, points
 from common.figures.style import (
     MARKERS,
     PALETTE,
@@ -13,7 +14,10 @@ from common.figures.style import (
 )
 
 __all__ = [
+    "DIVERGED",
+    "IN_REGIME",
     "MARKERS",
+    "OUTSIDE_REGIME",
     "PALETTE",
     "SEQUENTIAL",
     "SVG_LIMIT",
@@ -26,6 +30,7 @@ __all__ = [
     "note",
     "placeholder",
     "plotted_data",
+    "points",
     "reference_line",
     "subplots",
     "to_svg",

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
+from common.figures.standing import IN_REGIME, hollow_markers
 from common.figures.style import INK, MARKERS, MUTED, PALETTE, colours, subplots
 
 NOTES = {
@@ -38,7 +39,8 @@ def mean_band(
     """Draw the mean of `y` over seeds against `x`, with the t interval of the mean as a band, one line a group.
 
     Where a seed has no finite value (it diverged, or ended earlier) the mean of the others is drawn dotted and
-    without a band, and the legend says of how many seeds that is true. With one seed there is no band.
+    without a band, and the legend says of how many seeds that is true. With one seed there is no band. Where `frame`
+    has the column `standing`, markers at which not all runs are in their regime are hollow.
 
     Args:
         axes: where to draw.
@@ -68,6 +70,9 @@ def mean_band(
         style: dict[str, Any] = {"color": colour[key], "marker": MARKERS[number] if markers else "none"}
         at = middle.index.to_numpy(dtype=float)
         (lines[key],) = axes.plot(at, middle.where(complete), label=name or "_mean", **style)
+        if markers and "standing" in part.columns:
+            sound = (part["standing"] == IN_REGIME).groupby(part[x]).all().reindex(middle.index, fill_value=True)
+            hollow_markers(axes, lines[key], sound.to_numpy(dtype=bool))
         if not complete.all():
             rest = middle.where(~complete | ~complete.shift(-1, fill_value=True))
             axes.plot(at, rest, linestyle=":", label=f"_{name}, remaining seeds", **style)

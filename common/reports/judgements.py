@@ -79,7 +79,7 @@ class ClaimRow:
 
     @property
     def empirical(self) -> bool:
-        """Whether the world may disagree; else it is mathematics checked by numbers, or arithmetic on what is printed."""
+        """Whether the world may disagree; a theorem is checked by numbers, what is printed is added up."""
         return self.stub.nature == "empirical"
 
     @property
@@ -91,9 +91,7 @@ class ClaimRow:
 def tally(claims: list[ClaimRow], polarity: str = "claim", *, empirical: bool | None = None) -> dict[str, int]:
     """How many claims of a polarity have each verdict, in the order of `VERDICTS`; of one nature if that is given."""
     counted = Counter(
-        claim.name
-        for claim in claims
-        if claim.stub.polarity == polarity and empirical in (None, claim.empirical)
+        claim.name for claim in claims if claim.stub.polarity == polarity and empirical in (None, claim.empirical)
     )
     return {name: counted[name] for name in VERDICTS}
 

@@ -3,6 +3,7 @@
 import importlib
 import traceback
 import types
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -17,7 +18,7 @@ from common.claims.verdicts import NOT_DECIDABLE
 from common.errors import UserError, told, writable
 from common.experiments.outcomes import Results, kind_of, read_rows
 from common.experiments.replication import Replication
-from common.figures import export, figure_title, placeholder, use_style
+from common.figures import DIVERGED, IN_REGIME, OUTSIDE_REGIME, export, figure_title, placeholder, use_style
 from common.files import atomic_path, published, remove_abandoned, write_json
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
@@ -126,6 +127,7 @@ class _Experiment:
             for s in self.states
         ]
         expected = pd.DataFrame(rows, columns=None if rows else ["run", "outcome", "reason"])
+        self.standing = {s.run.name: DIVERGED if s.outcome.status == "diverged" else IN_REGIME for s in self.states}
         if self.records.empty or not hasattr(self.module, "metrics"):
             return expected
         try:
@@ -134,6 +136,9 @@ class _Experiment:
             self.metrics_failed = str(error)
             self._problem(f"metrics failed: {error}")
             return expected
+        for run, reached in zip(measured["run"], measured["regime_reached"], strict=True):
+            if not pd.isna(reached) and not reached:
+                self.standing[run] = OUTSIDE_REGIME
         new = [column for column in measured.columns if column == "run" or column not in expected.columns]
         return expected.merge(measured[new], on="run", how="left", validate="one_to_one")
 
@@ -148,15 +153,16 @@ class _Experiment:
         if not self.records.empty:
             use_style()
             problem = "the experiment draws no figure of this name"
+            records = self.records.assign(standing=self.records["run"].map(self.standing))
             try:
                 if hasattr(self.module, "figures"):
-                    drawn, unusable = figures_of(self.module, self.records, self.root)
+                    drawn, unusable = figures_of(self.module, records, self.root)
             except Unusable as error:
                 problem = f"drawing failed: {error}"
                 self._problem(f"figures failed: {error}")
         for sentence in unusable.values():
             self._problem(f"a figure failed: {sentence}")
-        incomplete = _why_incomplete(self.states)
+        incomplete = _why_incomplete(self.states, self.standing)
         for name, figure in drawn.items():
             said = incomplete
             try:
@@ -208,11 +214,10 @@ def _why_nothing(states: Sequence[RunState]) -> str:
     return "no run left a record"
 
 
-def _why_incomplete(states: Sequence[RunState]) -> str | None:
-    counts: dict[str, int] = {}
-    for state in states:
-        if state.outcome.status != "completed":
-            counts[state.outcome.status] = counts.get(state.outcome.status, 0) + 1
+def _why_incomplete(states: Sequence[RunState], standing: Mapping[str, str]) -> str | None:
+    """What is not as it was meant: "of 50 runs 2 diverged, 35 outside their regime"."""
+    counts: Counter[str] = Counter(state.outcome.status for state in states if state.outcome.status != "completed")
+    counts.update(OUTSIDE_REGIME for state in states if standing[state.run.name] == OUTSIDE_REGIME)
     if not counts:
         return None
     parts = [f"{count} {status.replace('_', ' ')}" for status, count in counts.items()]

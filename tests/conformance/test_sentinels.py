@@ -1,0 +1,80 @@
+"""No metric holds a number that stands for something else: in published metrics nothing repeats to the bit across seeds.
+
+A value that several seeds share, where others differ, is a constant put in the place of a result (the 10¹² of a run that
+was lost), unless the quantity is discrete. Those that are stand below, with why.
+"""
+
+import json
+from collections import Counter
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+PLACES = sorted(path.parent for path in (ROOT / "reports" / "published").glob("*/*/metrics.json"))
+
+ROUNDING = 1e-12
+
+DISCRETE = {
+    "*accuracy*": "a share of a few thousand examples",
+    "*_error": "a share of a few thousand examples",
+    "error_gap": "a difference of two such shares",
+    "test_error_rise": "a difference of two such shares",
+    "*violations": "a share of pairs of examples",
+    "*share*": "a share of a few draws",
+    "cohen2021edge/quadratic_*": "set by the grid, up to the start",
+    "gnn_bounds/graph_dependence/*": "degrees, and norms that they determine",
+    "gnn_bounds/sensitivity/*": "powers of degrees of small graphs",
+    "gnn_bounds/toy_linear/radius_slope": "exact up to rounding",
+    "grokking/*/delay": "a difference of two evaluated steps",
+    "grokking/*/drops": "a count",
+    "grokking/*_to_grok": "an evaluated step, its share of the run, or its logarithm",
+    "pacgen/*/matched_log_training_loss": "the loss at which gaps are compared, the same for all",
+    "pacgen/perturbation_tradeoff/complexity_fall": "read at points of a grid",
+    "pacgen/toy_landscape/boundary_complexity_*": "a share of points of a grid",
+    "pacgen/toy_landscape/mixtures_rejected": "a count",
+    "pacgen/toy_landscape/training_error_*": "a share of a hundred points",
+    "pacgen/toy_landscape/rejected_*": "a count",
+    "sgd_stability/escape/steps_taken": "a count",
+    "sgd_stability/pac_bayes_theorem/*": "a share of draws",
+    "sgd_stability/toy_escape/median_time": "a count of steps",
+}
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: "-".join(place.parts[-2:]))
+def test_no_value_repeats_across_seeds(place: Path) -> None:
+    found = []
+    for experiment, rows in json.loads((place / "metrics.json").read_text()).items():
+        for name in sorted({name for row in rows for name in row} - {"run", "seed", "outcome", "reason"}):
+            quantity = f"{place.name}/{experiment}/{name}"
+            if any(fnmatch(quantity, f"*/{pattern}") or fnmatch(quantity, pattern) for pattern in DISCRETE):
+                continue
+            found += [f"{quantity}: {value!r} in {seeds} seeds" for value, seeds in _repeated(rows, name)]
+    assert not found, "\n".join(found)
+
+
+def test_a_sentinel_is_found() -> None:
+    lost = [{"run": f"arm=a,seed={seed}", "seed": seed, "decades": 18.0 if seed > 2 else seed / 7} for seed in range(5)]
+    assert list(_repeated(lost, "decades")) == [(18.0, 2)]
+
+
+def _repeated(rows: list[dict[str, Any]], name: str) -> list[tuple[float, int]]:
+    """Values that two seeds or more of a setting share while others differ beyond rounding.
+
+    0 and 1 are what nothing and all come to.
+    """
+    settings: dict[str, list[float]] = {}
+    for row in rows:
+        value = row.get(name)
+        if "seed" in row and isinstance(value, float) and value != 1.0 and abs(value) > ROUNDING:
+            point = ",".join(part for part in row["run"].split(",") if not part.startswith("seed="))
+            settings.setdefault(point, []).append(value)
+    return [
+        (value, count)
+        for values in settings.values()
+        for value, count in Counter(values).items()
+        if count > 1 and max(values) - min(values) > ROUNDING * max(abs(value) for value in values)
+    ]
