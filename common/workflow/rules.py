@@ -171,7 +171,7 @@ def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, seeds: 
 def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
     """The replication and our code at a commit, in a folder for the time being."""
     paths = ["common", "data", f"replications/{replication.name}"]
-    there = [path for path in paths if _git(replication.root, "cat-file", "-e", f"{commit}:{path}") is not None]
+    there = [path for path in paths if _git(replication.root, "cat-file", "-t", f"{commit}:{path}") == "tree\n"]
     packed = subprocess.run(
         ["git", "-C", str(replication.root), "archive", commit, *there], capture_output=True, check=True
     )

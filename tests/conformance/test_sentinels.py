@@ -1,6 +1,6 @@
-"""No metric holds a number that stands for something else: in published metrics nothing repeats to the bit across seeds.
+"""No metric holds a number that stands for something else: nothing published repeats to the bit across seeds.
 
-A value that several seeds share, where others differ, is a constant put in the place of a result (the 10¹² of a run that
+A value that several seeds share, where others differ, is a constant in the place of a result (the 10¹² of a run that
 was lost), unless the quantity is discrete. Those that are stand below, with why.
 """
 

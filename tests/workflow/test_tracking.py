@@ -225,20 +225,23 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     assert copy.replicate("reports", "--no-pages").returncode == 0
     changed = copy.replicate("publish", "decay")
     assert changed.returncode == 2
-    assert "the rule of claim fig1-larger-steps-descend-faster differs" in changed.stderr
-    copy.edit("claims.yaml", "accept: {below: 9}", "accept: {below: 9}\n  amended: {date: 2026-01-01, reason: a slip}")
+    assert "of claim fig1-larger-steps-descend-faster the rule changed since its evidence" in changed.stderr
+    why = "{date: 2026-01-01, reason: a slip, former: {accept: {below: 0}}, seen: {laptop: [0, 1, 2, 3, 4]}}"
+    copy.edit("claims.yaml", "accept: {below: 9}", f"accept: {{below: 9}}\n  amended: [{why}]")
     git(copy, "commit", "--quiet", "--all", "--message", "amended")
     assert copy.replicate("reports", "--no-pages").returncode == 0
     amended = copy.replicate("publish", "decay")
     assert amended.returncode == 0, amended.stderr
 
-    rule = next(
-        v["rule"]
-        for v in json.loads((place / "verdicts.json").read_text())
-        if v["id"] == "fig1-larger-steps-descend-faster"
-    )
-    assert rule.endswith("below 9")
-    copy.edit("claims.yaml", "accept: {below: 9}", "accept: {below: -1e9}")
+    (verdict,) = [
+        v for v in json.loads((place / "verdicts.json").read_text()) if v["id"] == "fig1-larger-steps-descend-faster"
+    ]
+    assert verdict["rule"].endswith("below 9")
+    assert verdict["rule_commit"] == git(copy, "rev-parse", "HEAD~1").strip()
+    assert (verdict["seen"], verdict["former"][0]["verdict"]) == ([0, 1, 2, 3, 4], "reproduced")
+    why_again = "{date: 2026-01-02, reason: another, former: {accept: {below: 9}}, seen: {laptop: [0, 1, 2, 3, 4]}}"
+    copy.edit("claims.yaml", f"amended: [{why}]", f"amended: [{why}, {why_again}]")
+    copy.edit("claims.yaml", "accept: {below: 9}\n", "accept: {below: -1e9}\n")
     partly = copy.replicate("publish", "decay/descent", "--verdicts")
     assert partly.returncode == 2
     assert "for a whole paper: replicate publish decay --verdicts." in partly.stderr
@@ -251,6 +254,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     verdicts = json.loads((place / "verdicts.json").read_text())
     assert {verdict["commit"] for verdict in verdicts} == {start}
     assert [v["verdict"] for v in verdicts if v["id"] == "fig1-larger-steps-descend-faster"] == ["contradicted"]
+    copy.edit("claims.yaml", f"amended: [{why}, {why_again}]", f"amended: [{why}, {why_again}, {why_again}]")
     copy.edit("claims.yaml", "accept: {below: -1e9}", "accept: {below: 9}")
     assert copy.replicate("publish", "decay", "--verdicts").returncode == 0
 

@@ -23,6 +23,7 @@ FROM_WORKSTATION = "it is run from workstation scale on"
 CLAIM = """
 - id: kept
   statement: Kept.
+  nature: empirical
   source: {document: example2026decay, locator: Fig. 2, reported: null}
   experiment: measurement
   estimate: {kind: mean, metric: distance, where: {learning_rate: 0.1}}

@@ -1,0 +1,69 @@
+"""What the rules of a paper reach: scales that can decide them, settings that they compare, numbers that they share."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from common.claims import load_claims
+from common.claims.cells import Cells, select
+from common.claims.judging import MINIMAL_SEEDS
+from common.claims.measuring import MINIMAL_SETTINGS
+from common.claims.schema import Claim
+from common.experiments.replication import Replication
+from common.experiments.scales import SCALES
+
+
+def out_of_reach(replication: Replication) -> Iterator[str]:
+    """Claims that cannot be decided at the scale from which they are said to be, however its runs come out."""
+    for claim in _claims(replication):
+        scales = SCALES[SCALES.index(claim.decidable_from) :]
+        able = next((scale for scale in scales if _decidable(claim, replication, scale)), None)
+        if able != claim.decidable_from:
+            first = f"the first that has is {able}" if able else "no larger one has them either"
+            yield f"claim {claim.id}: scale {claim.decidable_from} has not the runs that it needs; {first}."
+
+
+def other_settings(replication: Replication) -> Iterator[str]:
+    """Claims that leave out at workstation scale settings which they compare at laptop scale."""
+    for claim in _claims(replication):
+        both = [_cells(claim, replication, scale) for scale in ("laptop", "workstation")]
+        if claim.decidable_from not in ("smoke", "laptop") or None in both:
+            continue
+        laptop, workstation = ({tuple(map(str, setting)) for setting in cells.settings} for cells in both if cells)
+        if left_out := len(laptop - workstation):
+            yield f"claim {claim.id}: workstation scale leaves out {left_out} of the laptop's {len(laptop)} settings."
+
+
+def same_numbers(replication: Replication) -> Iterator[str]:
+    """Claims that read the number which an earlier one reads."""
+    first: dict[str, str] = {}
+    for claim in _claims(replication):
+        read = f"{claim.experiment} {claim.estimate.model_dump_json()}"
+        if read in first:
+            yield f"claims {first[read]} and {claim.id} read the same number."
+        first.setdefault(read, claim.id)
+
+
+def _claims(replication: Replication) -> list[Claim]:
+    return load_claims(replication.folder / "claims.yaml")
+
+
+def _decidable(claim: Claim, replication: Replication, scale: str) -> bool:
+    cells = _cells(claim, replication, scale)
+    if cells is None:
+        return False
+    if claim.estimate.relates_settings and len(cells.settings) < MINIMAL_SETTINGS:
+        return False
+    return cells.seeds >= (MINIMAL_SEEDS if claim.estimate.stochastic else 1)
+
+
+def _cells(claim: Claim, replication: Replication, scale: str) -> Cells | None:
+    """What the claim would read if all runs of a scale were complete; None where an arm has no run."""
+    if not replication.experiment(claim.experiment).runs_at(scale):
+        return None
+    runs = replication.runs(claim.experiment, scale)
+    table = pd.DataFrame([{"run": run.name, **run.axes} for run in runs]).assign(outcome="completed")
+    if any(axis not in table.columns for selection in claim.estimate.selections() for axis in selection):
+        return None
+    cells = select(claim, table, list(runs[0].axes))
+    return cells if cells.seeds else None

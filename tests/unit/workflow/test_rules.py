@@ -1,0 +1,146 @@
+"""Rules are older than the runs that they judge, or say so: planted cases in a small repository."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.claims import Claim, load_claims
+from common.errors import UserError
+from common.experiments.replication import Replication
+from common.workflow.discovery import find
+from common.workflow.reach import other_settings, out_of_reach, same_numbers
+from common.workflow.rules import Rule, check_older, check_published, rules, rules_at, since
+from tests.conftest import EXAMPLE, Project, make_project
+
+FIRST = "fig1-larger-steps-descend-faster"
+SEEDS = (0, 1, 2, 3, 4)
+
+
+@pytest.fixture
+def committed(tmp_path: Path) -> Project:
+    """The example, committed as it stands."""
+    project = make_project(tmp_path, {"decay": EXAMPLE})
+    git(project, "init", "--quiet")
+    commit(project, "start")
+    return project
+
+
+def git(project: Project, *arguments: str) -> str:
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    done = subprocess.run(
+        ["git", "-C", str(project.root), *identity, *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def commit(project: Project, message: str) -> str:
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message", message)
+    return git(project, "rev-parse", "HEAD")
+
+
+def now(project: Project) -> tuple[Replication, Claim, Rule]:
+    """The replication, its first claim, and what decides that now."""
+    replication = find(project.root, "decay")
+    claims = load_claims(replication.folder / "claims.yaml")
+    return replication, claims[0], rules(replication, "laptop", claims)[FIRST]
+
+
+def older(project: Project, computed_from: str) -> None:
+    replication, claim, rule = now(project)
+    check_older(claim, rule, rules_at(replication, computed_from, "laptop").get(FIRST), computed_from, SEEDS, "laptop")
+
+
+def amend(project: Project, **entry: Any) -> None:
+    line = "  experiment: descent\n  estimate: {kind: paired_difference, metric: log_distance, of: {learning_rate: 0.5}"
+    project.edit("claims.yaml", line, f"  amended: [{entry}]\n{line}")
+
+
+def test_a_rule_that_stood_when_the_runs_were_computed_is_taken_with_the_commit_that_holds_it(
+    committed: Project,
+) -> None:
+    start = git(committed, "rev-parse", "HEAD")
+    (committed.root / "note").write_text("later")
+    runs = commit(committed, "later")
+    older(committed, runs)
+    replication, claim, _ = now(committed)
+    assert since(replication, [claim]) == {FIRST: start}
+
+
+def test_a_rule_committed_after_its_runs_is_refused(committed: Project) -> None:
+    runs = git(committed, "rev-parse", "HEAD")
+    committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 9}")
+    moved = commit(committed, "moved")
+    with pytest.raises(UserError, match=f"{FIRST} the rule differs from the one at the runs' commit {runs[:12]}; say"):
+        older(committed, runs)
+    replication, claim, _ = now(committed)
+    assert since(replication, [claim]) == {FIRST: moved}
+    amend(committed, date="2026-01-01", reason="a slip", seen={"laptop": [0, 1]})
+    with pytest.raises(UserError, match=r"leave out that seeds \[2, 3, 4\] had been seen"):
+        older(committed, runs)
+
+
+def test_an_amendment_that_names_all_seeds_as_seen_is_taken(committed: Project) -> None:
+    runs = git(committed, "rev-parse", "HEAD")
+    committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 9}")
+    amend(committed, date="2026-01-01", reason="a slip", seen={"laptop": list(SEEDS)})
+    older(committed, runs)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changed"),
+    [
+        ("config.yaml", "learning_rate: [0.1, 0.5, 3.0]\n    seed: 5\n  together", None, ""),
+        ("config.yaml", "base: {steps: 40}", "base: {steps: 50}", "settings that it selects"),
+        ("analysis/descent.py", "np.log(", "np.log2(", "code of its metrics"),
+    ],
+)
+def test_a_change_of_what_a_rule_reads_is_a_change_of_the_rule(
+    committed: Project, file: str, old: str, new: str | None, changed: str
+) -> None:
+    runs = git(committed, "rev-parse", "HEAD")
+    if new is None:  # a learning rate that the claim does not select
+        new = old.replace("3.0", "4.0")
+    committed.edit(file, old, new)
+    if not changed:
+        older(committed, runs)
+        return
+    with pytest.raises(UserError, match=f"the {changed} differs from the one at the runs' commit"):
+        older(committed, runs)
+
+
+def test_a_grid_edit_after_publication_is_caught_although_all_runs_are_new(committed: Project) -> None:
+    _, claim, before = now(committed)
+    published = {"decided_by": vars(before), "amended": []}
+    committed.edit("config.yaml", "base: {steps: 40}", "base: {steps: 50}")
+    _, claim, rule = now(committed)
+    with pytest.raises(UserError, match="the settings that it selects changed since its evidence at scale laptop"):
+        check_published(claim, rule, published, False, "laptop")
+    amend(committed, date="2026-01-01", reason="longer")
+    _, claim, rule = now(committed)
+    check_published(claim, rule, published, False, "laptop")
+
+
+def test_other_code_of_metrics_that_gives_the_same_numbers_is_no_change(committed: Project) -> None:
+    _, claim, rule = now(committed)
+    published = {"decided_by": {**vars(rule), "metrics": "other"}, "amended": []}
+    check_published(claim, rule, published, True, "laptop")
+    with pytest.raises(UserError, match="the code of its metrics changed"):
+        check_published(claim, rule, published, False, "laptop")
+
+
+def test_what_rules_reach_is_told(committed: Project) -> None:
+    replication, *_ = now(committed)
+    assert [*out_of_reach(replication), *other_settings(replication), *same_numbers(replication)] == []
+    committed.edit("config.yaml", "smoke: {steps: 20, grid: {seed: 2}}", "laptop: {grid: {seed: 3}}")
+    committed.edit("claims.yaml", "id: control-planted-effect", "id: b")
+    path = committed.root / "replications/decay/claims.yaml"
+    text = path.read_text()
+    path.write_text(text + text[: text.index("- id: b")].replace(FIRST, "twin"))
+    replication, *_ = now(committed)
+    assert next(iter(out_of_reach(replication))).endswith(
+        "has not the runs that it needs; the first that has is workstation."
+    )
+    assert list(same_numbers(replication)) == [f"claims {FIRST} and twin read the same number."]
