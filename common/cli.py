@@ -17,9 +17,12 @@ from common.files import as_json, project_root
 from common.output import in_utf8, unfailing
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Replications of documents on flat minima, the Hessian and generalisation.",
-)  # fmt: skip
+)
 internal = typer.Typer(hidden=True, help="Steps of the workflow; Snakemake calls them.")
 app.add_typer(internal, name="step")
 
@@ -66,7 +69,7 @@ def _selected(papers: list[str] | None, scale: str = "") -> dict[str, Any]:
 @app.command("list")
 def list_(json: AsJson = False) -> None:
     """List the replications and their experiments."""
-    from common.workflow.listing import listing, listing_table
+    from common.workflow.tables import listing, listing_table
 
     rows = listing(_selected(None))
     print(as_json(rows), end="") if json else listing_table(rows)
@@ -99,8 +102,8 @@ def run(
     retry: Annotated[list[str] | None, typer.Option(help="Outcome to try again although nothing changed.")] = None,
 ) -> None:
     """Compute the runs of a paper or experiment that are due, in this process."""
-    from common.workflow.exchange import archive_place, write_archive
-    from common.workflow.running import run_target
+    from common.workflow.archives import archive_place, write_archive
+    from common.workflow.run import run_target
 
     place, archive = (None, None) if out is None else archive_place(out)
     folders = _folders(place)
@@ -120,7 +123,7 @@ def plan(
     device_factor: Annotated[
         float, typer.Option(min=0.001, help="How many times faster a GPU of the cluster is than the CPU timed on.")
     ] = 1.0,
-    probe: Annotated[float, typer.Option(min=0, help="First time each distinct call for so many seconds here.")] = 0,
+    trial: Annotated[float, typer.Option(min=0, help="First try each distinct call for so many seconds here.")] = 0,
     budget: Annotated[float | None, typer.Option(min=0, help="Refuse a plan that may take more GPU hours.")] = None,
     record_minutes: Annotated[
         bool, typer.Option("--record-minutes", help="Write `minutes` into config.yaml from the runs recorded here.")
@@ -128,21 +131,22 @@ def plan(
 ) -> None:
     """Show jobs and runs, how many of them are current, and what the others will cost."""
     from common.workflow.cost import check_budget, costs
-    from common.workflow.listing import cost_table, plan_table
     from common.workflow.plan import plan as plan_of
-    from common.workflow.probing import probe as probe_calls
+    from common.workflow.tables import cost_table, plan_table
+    from common.workflow.trial import try_calls
 
     chosen, folders, selected = _scale(scale), _folders(out), _selected(papers, scale)
     if record_minutes:
-        from common.workflow import stated_minutes
+        from common.workflow.record_minutes import record_minutes as write_minutes
+        from common.workflow.record_minutes import record_steps
 
         for replication in selected.values():
-            print("\n".join(stated_minutes.record_minutes(replication, chosen, folders.store)))
-        print(stated_minutes.record_steps(chosen, selected))
+            print("\n".join(write_minutes(replication, chosen, folders.store)))
+        print(record_steps(chosen, selected))
         return
-    if probe:
+    if trial:
         for replication in selected.values():
-            for line in probe_calls(replication, chosen, folders, probe):
+            for line in try_calls(replication, chosen, folders, trial):
                 print(line, file=sys.stderr, flush=True)
     jobs = [job for replication in selected.values() for job in plan_of(replication, chosen, folders.store)]
     found = [
@@ -161,7 +165,7 @@ def plan(
 @app.command()
 def status(papers: Papers = None, scale: Scale = "", json: AsJson = False, out: OutFolder = None) -> None:
     """Show how the runs stand: outcomes with reasons, and jobs in flight."""
-    from common.workflow.listing import status_rows, status_table
+    from common.workflow.tables import status_rows, status_table
 
     folders = _folders(out)
     chosen = _scale(scale)
@@ -172,7 +176,7 @@ def status(papers: Papers = None, scale: Scale = "", json: AsJson = False, out: 
 @app.command()
 def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> None:
     """Show the claims and their verdicts."""
-    from common.workflow.listing import claim_rows, claims_table
+    from common.workflow.tables import claim_rows, claims_table
 
     chosen = _scale(scale)
     selected, folders = _selected(papers, scale), _folders()
@@ -191,7 +195,7 @@ def accept(
     out: OutFolder = None,
 ) -> None:
     """Bless stored runs whose code has changed since in a way that cannot matter."""
-    from common.workflow.running import accept as accept_runs
+    from common.workflow.accept import accept as accept_runs
 
     print(accept_runs(_folders(out), target, _scale(scale), reason))
 
@@ -206,16 +210,16 @@ def reports(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for another build of this checkout to end.")] = False,
 ) -> None:
     """Bring everything up to date and build the report, with progress and an estimate of the time left."""
-    from common.workflow.build import build
+    from common.workflow.reports import build
 
     tried = frozenset(retry or ())
-    raise typer.Exit(build(_folders(), _scale(scale), papers or [], cores, tried, pages=pages, wait=wait))
+    raise typer.Exit(build(_folders(), _scale(scale), papers or [], cores=cores, retry=tried, pages=pages, wait=wait))
 
 
 @app.command()
 def new(name: Annotated[str, typer.Argument(help="Name of its directory under replications/.")]) -> None:
     """Start a replication: one small experiment that runs green, to be replaced by the paper's own."""
-    from common.workflow.scaffolding import new as create
+    from common.workflow.new import new as create
 
     root = project_root()
     for path in create(root, name):
@@ -226,7 +230,7 @@ def new(name: Annotated[str, typer.Argument(help="Name of its directory under re
 @app.command()
 def lint(papers: Papers = None) -> None:
     """Tell what of a replication is still scaffold, lacks a source or a claim (exit code 1), or lacks a unit."""
-    from common.workflow.scaffolding import lint as look
+    from common.workflow.lint import lint as look
 
     unfinished = 0
     for name, replication in _selected(papers).items():
@@ -241,7 +245,7 @@ def lint(papers: Papers = None) -> None:
 def sync(check: Annotated[bool, typer.Option(help="Only say whether it is stale (exit code 1).")] = False) -> None:
     """Write dvc.yaml from the directories under replications/, and the README's scoreboard from what is published."""
     from common.files import write_if_changed
-    from common.workflow.tracking import generated
+    from common.workflow.sync import generated
 
     files = generated(project_root())
     if check:
@@ -269,7 +273,7 @@ def adopt(
 @app.command()
 def pull(papers: Papers = None, scale: Scale = "") -> None:
     """Have DVC fetch the results that it has recorded (of all scales), and take them over: adopt."""
-    from common.workflow.tracking import pull as fetch
+    from common.workflow.pull import pull as fetch
 
     selected = _selected(papers)
     found = fetch(project_root(), selected, _scale(scale) if scale else None)
@@ -279,11 +283,12 @@ def pull(papers: Papers = None, scale: Scale = "") -> None:
 
 def _adopted(replication: Any, scale: str, source: Path | None) -> bool:
     """Take over the results of a replication and say what became of it; whether something was refused."""
-    from common.workflow import exchange
+    from common.workflow.adopt import adopt as take_over
+    from common.workflow.snakemake_calls import touch
 
     folders = _folders()
-    report = exchange.adopt(replication, scale, folders, source)
-    exchange.touch(replication, scale, folders)
+    report = take_over(replication, scale, folders, source)
+    touch(replication, scale, folders)
     print(f"{replication.name}: {report}.")
     return bool(report.refused)
 
@@ -291,7 +296,7 @@ def _adopted(replication: Any, scale: str, source: Path | None) -> bool:
 @app.command()
 def track(papers: Papers = None, scale: Scale = "") -> None:
     """Have DVC record the results; refused while something is due."""
-    from common.workflow.exchange import track as record
+    from common.workflow.track import track as record
 
     print("Recorded:", *record(_selected(papers), _scale(scale), _folders()))
 
@@ -306,8 +311,8 @@ def publish(
 ) -> None:
     """Put verdicts, metrics, figures and provenance into git for every visitor to read."""
     from common.workflow.discovery import select
-    from common.workflow.publishing import judge_again
-    from common.workflow.publishing import publish as publish_experiments
+    from common.workflow.publish import judge_again
+    from common.workflow.publish import publish as publish_experiments
 
     folders = _folders()
     replication, experiment = select(folders.root, target)
@@ -329,7 +334,7 @@ def diff(
 ) -> None:
     """Compare two sets of results: claims that changed verdict, estimates, environment and cost."""
     from common.reports.comparison import compare, side, write_comparison
-    from common.workflow.listing import comparison_table
+    from common.workflow.tables import comparison_table
 
     root = project_root()
     comparison = compare(side(root, a), side(root, b))
@@ -354,13 +359,22 @@ def measure(
     plot: Annotated[Path | None, typer.Option(help="Draw the spectral density: X.svg (and X.png, X.csv).")] = None,
 ) -> None:
     """Measure the curvature of your own model on a registered data set (docs/toolkit.md)."""
-    from common.workflow import measuring
+    from common.workflow import measure as measuring
 
-    result = measuring.run(
-        measuring.Request(
-            model, data, checkpoint, split, images, loss, what, relative_error, budget, seed, plot
-        )
-    )  # fmt: skip
+    request = measuring.Request(
+        model,
+        data,
+        checkpoint,
+        split=split,
+        images=images,
+        loss=loss,
+        what=what,
+        relative_error=relative_error,
+        budget=budget,
+        seed=seed,
+        plot=plot,
+    )
+    result = measuring.run(request)
     print(as_json(result), end="") if json else measuring.show(result)
 
 
@@ -376,7 +390,7 @@ def step() -> None:
 def step_data(name: str, marker: Path) -> None:
     """Fetch a data set; the marker tells its digest or why there is none."""
     from common.experiments.calibration import note_step
-    from common.workflow.running import data_step
+    from common.workflow.job import data_step
 
     data_step(name, marker)
     note_step("data")
@@ -391,24 +405,24 @@ def step_job(
     runtime: Annotated[float, typer.Option(help="Minutes after which the cluster ends the job.")] = 60,
 ) -> None:
     """Execute one job; only the last attempt ends well whatever became of it."""
-    from common.workflow.running import allowed_minutes, job_step
+    from common.workflow.job import Attempt, allowed_minutes, job_step
 
     minutes = allowed_minutes(runtime) if attempts > 1 else None
-    raise typer.Exit(job_step(_folders(), marker, scale, attempt, attempts, minutes))
+    raise typer.Exit(job_step(_folders(), marker, scale, Attempt(attempt, attempts), minutes))
 
 
-@internal.command("probe")
-def step_probe(answer: Path, paper: str, experiment: str, name: str, scale: str, seconds: float) -> None:
+@internal.command("trial")
+def step_trial(answer: Path, target: str, scale: str, seconds: float) -> None:
     """Time the first seconds of one call of run()."""
-    from common.workflow.probing import probe_step
+    from common.workflow.trial import trial_step
 
-    probe_step(_folders(), answer, paper, experiment, name, scale, seconds)
+    trial_step(_folders(), answer, target, scale, seconds)
 
 
 @internal.command("killed")
 def step_killed(marker: str, scale: str, code: int) -> None:
     """Note that the process of a job was killed."""
-    from common.workflow.running import killed_step
+    from common.workflow.job import killed_step
 
     killed_step(_folders(), marker, scale, code)
 
@@ -417,7 +431,7 @@ def step_killed(marker: str, scale: str, code: int) -> None:
 def step_analyse(paper: str, scale: str) -> None:
     """Metrics, figures and verdicts of a paper."""
     from common.experiments.calibration import note_step
-    from common.workflow.analysis import analyse
+    from common.workflow.analyse import analyse
     from common.workflow.discovery import find
 
     folders = _folders()

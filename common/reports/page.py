@@ -16,9 +16,9 @@ from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run
 from common.reports.judgements import chance, controls_text, tally
 from common.reports.notebook import Story, run_notebook, tell
+from common.reports.paper_view import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
 from common.reports.predictions import predicted
 from common.reports.render import macro, write_page
-from common.reports.workbench import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
 
 INLINE_BUDGET = 750_000  # bytes of SVG inside a page; beyond it the largest figures are loaded as files
 

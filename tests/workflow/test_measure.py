@@ -182,7 +182,7 @@ def test_the_table_and_the_plot(place: Path, measure: Measure) -> None:
 
 @pytest.mark.parametrize(("largest", "converged"), [(1.3737, False), (1.3340, True)])
 def test_a_sharpness_below_the_spectrum_is_called_unconverged(largest: float, converged: bool) -> None:
-    from common.workflow.measuring import _compared
+    from common.workflow.measure import _compared
 
     row = {"name": "sharpness", "problem": "", "value": 1.3339, "bound": 0.0009, "converged": True, "reason": ""}
     assert _compared(row, largest)["converged"] is converged

@@ -16,8 +16,9 @@ import torch
 
 from common.errors import DataUnavailable, UserError
 from common.experiments.calibration import WORK
+from common.experiments.call import Conditions
 from common.experiments.context import Clock
-from common.experiments.execution import Executor
+from common.experiments.execution import execute_job
 from common.experiments.grid import Run
 from common.experiments.outcomes import Outcome, Results, read_rows
 from common.experiments.replication import Replication
@@ -33,10 +34,10 @@ def replication(project: Project) -> Replication:
 
 def execute(project: Project, scale: str = "smoke", **options: object) -> dict[str, Outcome]:
     mine = replication(project)
-    executor = Executor(mine, Results(project.root / "results"), torch.device("cpu"), **options)  # type: ignore[arg-type]
+    conditions = Conditions(mine, Results(project.root / "results"), torch.device("cpu"), **options)  # type: ignore[arg-type]
     outcomes: dict[str, Outcome] = {}
     for job in mine.jobs(scale):
-        outcomes |= executor.execute(job)
+        outcomes |= execute_job(job, conditions)
     return outcomes
 
 
@@ -450,7 +451,7 @@ def test_a_name_that_does_not_exist_is_one_sentence(in_process: Project, old: st
 
 
 def test_accept_blesses_a_change_of_code_and_keeps_the_reason(in_process: Project) -> None:
-    from common.workflow.running import accept
+    from common.workflow.accept import accept
     from common.workflow.state import Folders
 
     execute(in_process)

@@ -12,9 +12,10 @@ from common.experiments import integrity
 from common.experiments.context import Clock
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
-from common.workflow.exchange import adopt, track
-from common.workflow.running import accept
+from common.workflow.accept import accept
+from common.workflow.adopt import adopt
 from common.workflow.state import Folders, RunState, job_state, run_states
+from common.workflow.track import track
 from tests.conftest import Project, forget_replications
 from tests.unit.experiments.test_execution import execute, modified, replication, rows, statuses
 

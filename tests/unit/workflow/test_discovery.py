@@ -15,8 +15,8 @@ from common.experiments.replication import Replication
 from common.workflow import discovery
 from common.workflow.discovery import discover, healthy
 from common.workflow.graph import default_scale
-from common.workflow.scaffolding import new
-from common.workflow.tracking import pipeline_text
+from common.workflow.new import new
+from common.workflow.sync import pipeline_text
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
 PARAMETERS = "class Parameters(ExperimentParameters):"

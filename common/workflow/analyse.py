@@ -19,9 +19,9 @@ from common.experiments.outcomes import Results, kind_of, read_rows
 from common.experiments.replication import Replication
 from common.figures import export, figure_title, placeholder, use_style
 from common.files import atomic_path, published, remove_abandoned, write_json
+from common.workflow.analysis_output import Unusable, exported, figures_of, metrics_of
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
-from common.workflow.returned import Unusable, exported, figures_of, metrics_of
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 NO_TABLE = (ValueError, TypeError, OverflowError, NotImplementedError)

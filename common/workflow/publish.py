@@ -19,7 +19,7 @@ from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.replication import Replication
 from common.files import published, read_json, write_json
-from common.workflow.analysis import metric_file
+from common.workflow.analyse import metric_file
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 _UNDECIDED = ("not decidable at this scale", "not run")

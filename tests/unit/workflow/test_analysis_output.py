@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from common.workflow.returned import Unusable, exported, figures_of, metrics_of
+from common.workflow.analysis_output import Unusable, exported, figures_of, metrics_of
 
 RUNS = pd.Series(["seed=0", "seed=1"], name="run")
 RECORDS = pd.DataFrame({"run": ["seed=0", "seed=0", "seed=1"], "loss": [2.0, 1.0, 3.0]})
