@@ -114,8 +114,9 @@ def slope(x: Array, y: Array, levels: Levels, *, given: Array | None = None) -> 
     return Bounds(estimate, low, high)
 
 
-def difference(of: tuple[Array, Array], minus: tuple[Array, Array], levels: Levels, *, method: Method,
-               given: Array | None = None) -> Bounds:  # fmt: skip
+def difference(
+    of: tuple[Array, Array], minus: tuple[Array, Array], levels: Levels, *, method: Method, given: Array | None = None
+) -> Bounds:
     """Difference of two correlations over the same settings and seeds.
 
     The two intervals are combined by the method of variance estimates recovery (Zou 2007). A negative dependence of the

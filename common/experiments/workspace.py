@@ -113,8 +113,11 @@ class Workspace:
         aside = self.checkpoint.with_name("checkpoint.damaged.pt")
         self.checkpoint.replace(aside)
         shutil.rmtree(self.folder / "runs", ignore_errors=True)
-        print(f"{self.runs[0]}: its checkpoint cannot be used ({reason}); it is kept as {aside} until the runs are "
-              "complete, and they start afresh.", flush=True)  # fmt: skip
+        print(
+            f"{self.runs[0]}: its checkpoint cannot be used ({reason}); it is kept as {aside} until the runs are "
+            "complete, and they start afresh.",
+            flush=True,
+        )
 
     def commit(self) -> None:
         """Declare the run folders of `runs` (none, if all failed) complete and move them into place."""

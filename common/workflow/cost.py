@@ -103,14 +103,19 @@ def _cost(
     memory = timings.peak_memory_mb(experiment)
     each = timings.disk_mb(experiment)
     return ExperimentCost(
-        paper=replication.name, experiment=experiment, jobs=len(due), runs=len(runs), devices=devices,
+        paper=replication.name,
+        experiment=experiment,
+        jobs=len(due),
+        runs=len(runs),
+        devices=devices,
         gpu=resources.gpus > 0,
         hours=(devices * total.seconds / 3600, devices * total.lower / 3600, devices * total.upper / 3600),
         longest=max(job.seconds for job in jobs) / 3600,
-        memory_mb=resources.mem_mb if memory is None else memory, measured_memory=memory is not None,
+        memory_mb=resources.mem_mb if memory is None else memory,
+        measured_memory=memory is not None,
         disk_mb=None if each is None else each * len(runs),
         basis=tuple(dict.fromkeys(part for job in jobs for part in job.basis.split("; "))),
-    )  # fmt: skip
+    )
 
 
 def _total(parts: Sequence[Estimate]) -> Estimate:

@@ -147,9 +147,21 @@ def test_numbers_are_those_of_the_dense_hessian(place: Path, measure: Measure, e
     else:
         save_file(model.state_dict(), checkpoint)
     done = measure(
-        "nets:small", "--checkpoint", checkpoint, "--data", "dots", "--split", "test", "--loss", loss,
-        "--what", "loss,trace,sharpness", "--relative-error", "0.05", "--json",
-    )  # fmt: skip
+        "nets:small",
+        "--checkpoint",
+        checkpoint,
+        "--data",
+        "dots",
+        "--split",
+        "test",
+        "--loss",
+        loss,
+        "--what",
+        "loss,trace,sharpness",
+        "--relative-error",
+        "0.05",
+        "--json",
+    )
     assert done.code == 0, done.err
     result = json.loads(done.out)
     rows = {row["name"]: row for row in result["measures"]}

@@ -58,8 +58,12 @@ def test_a_run_folder_holds_records_artifacts_provenance_and_outcome(in_process:
     execute(in_process)
     folder = in_process.root / "results/smoke/decay/descent/learning_rate=0.1,seed=0"
     assert sorted(p.name for p in folder.rglob("*")) == [
-        "artifacts", "outcome.json", "provenance.json", "records.jsonl", "weights.safetensors"
-    ]  # fmt: skip
+        "artifacts",
+        "outcome.json",
+        "provenance.json",
+        "records.jsonl",
+        "weights.safetensors",
+    ]
     assert [row["step"] for row in read_rows(folder / "records.jsonl")] == list(range(1, 21))
     provenance = json.loads((folder / "provenance.json").read_text())
     for fact in (

@@ -87,11 +87,15 @@ def test_an_interrupt_ends_the_analysis() -> None:
 def test_numbers_truth_values_and_texts_of_any_dtype_are_kept() -> None:
     def measured(records: pd.DataFrame) -> pd.DataFrame:
         return indexed(
-            whole=pd.array([1, None], dtype="Int64"), single=np.float32(0.5),
-            text=pd.Series(["a", "b"], dtype="category"), huge=[2**70, 1],
-            boxed=[np.float64(1.5), np.bool_(True)], none=None, odd=[math.nan, math.inf],
+            whole=pd.array([1, None], dtype="Int64"),
+            single=np.float32(0.5),
+            text=pd.Series(["a", "b"], dtype="category"),
+            huge=[2**70, 1],
+            boxed=[np.float64(1.5), np.bool_(True)],
+            none=None,
+            odd=[math.nan, math.inf],
             regime_reached=[1.0, np.nan],
-        )  # fmt: skip
+        )
 
     found = metrics_of(module(measured), RECORDS, RUNS, ROOT).set_index("run")
     assert list(found.loc["seed=0", ["whole", "single", "text", "huge", "boxed"]]) == [1, 0.5, "a", 2.0**70, 1.5]

@@ -135,9 +135,17 @@ def two_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Workflow,
         return
 
     workflow = Workflow(
-        nothing, nothing, at(0, 0.1), at(0, 0.2), at(0, 0.9), ends(0, "completed"), nothing, at(1, 0.5),
-        ends(1, "failed"), nothing,
-    )  # fmt: skip
+        nothing,
+        nothing,
+        at(0, 0.1),
+        at(0, 0.2),
+        at(0, 0.9),
+        ends(0, "completed"),
+        nothing,
+        at(1, 0.5),
+        ends(1, "failed"),
+        nothing,
+    )
     plans = [JobPlan(one.paper, one.experiment, one.id, 1, 0, 1.0) for one in jobs]
     return workflow, folders, plans
 
