@@ -190,11 +190,11 @@ def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> No
 @app.command()
 def accept(
     target: Annotated[str, typer.Argument(help="PAPER/EXPERIMENT, or PAPER/EXPERIMENT/RUN.")],
-    reason: Annotated[str, typer.Option(help="Why the change of code cannot matter to the numbers.")],
+    reason: Annotated[str, typer.Option(help="Why the change of code cannot change a result.")],
     scale: Scale = "",
     out: OutFolder = None,
 ) -> None:
-    """Bless stored runs whose code has changed since in a way that cannot matter."""
+    """Accept results whose code has changed since in a way that cannot matter: runs here, else what is published."""
     from common.workflow.accept import accept as accept_runs
 
     print(accept_runs(_folders(out), target, _scale(scale), reason))

@@ -37,6 +37,13 @@ def dirty(root: Path) -> bool | None:
     return bool(changed or _git(root, ["ls-files", "--others", "--exclude-standard", "--", *SOURCE]))
 
 
+def file_at(root: Path, commit: str, path: Path) -> str | None:
+    """The text of a file of the checkout as it stands in a commit; None where it is not in it."""
+    command = ["git", "-C", str(root), "show", f"{commit}:{path.relative_to(root).as_posix()}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return None if done.returncode else done.stdout
+
+
 def _git(root: Path, arguments: Sequence[str]) -> str:
     """What git says, without taking the lock that a user's own git call may need; empty where it fails."""
     command = ["git", "--no-optional-locks", "-C", str(root), *arguments]

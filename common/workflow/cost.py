@@ -169,7 +169,7 @@ class Timings:
         found = self._recorded(run, resources) or self._tried(run, resources)
         return found or (self._planned(run, job, resources) if resources.minutes is not None else None)
 
-    def foretold(self, run: Run, job: Job) -> Estimate:
+    def predicted(self, run: Run, job: Job) -> Estimate:
         """As `run`, without any recorded run: what a finished one is compared with."""
         resources = self.replication.experiment(run.experiment).resources_at(self.scale)
         return self._tried(run, resources) or self._planned(run, job, resources)

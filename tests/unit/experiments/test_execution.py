@@ -454,27 +454,6 @@ def test_a_name_that_does_not_exist_is_one_sentence(in_process: Project, old: st
         replication(in_process).runs("descent", "smoke")
 
 
-def test_accept_blesses_a_change_of_code_and_keeps_the_reason(in_process: Project) -> None:
-    from common.workflow.accept import accept
-    from common.workflow.state import Folders
-
-    execute(in_process)
-    in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
-    folders = Folders(in_process.root, in_process.root / "results")
-    forget_replications()
-    assert (
-        accept(folders, "decay/descent", "smoke", "the factors were swapped")
-        == "6 of 6 runs accepted at the present code."
-    )
-    assert all(state.current for state in run_states(replication(in_process), "smoke", folders.store))
-    stored = folders.store.stored(replication(in_process).runs("descent", "smoke")[0])
-    assert stored is not None
-    assert stored.accepted[0]["reason"] == "the factors were swapped"
-    in_process.edit("config.yaml", "smoke: {steps: 20", "smoke: {steps: 10")
-    with pytest.raises(UserError, match="its parameters differ too"):
-        accept(folders, "decay/descent", "smoke", "no reason")
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_request_to_end_is_met_at_the_next_checkpoint(project: Project, number: signal.Signals) -> None:
     project.edit("config.yaml", "base: {steps: 40}", "base: {steps: 40, pause: 0.05}")

@@ -106,12 +106,12 @@ def test_recorded_runs_of_the_setting_go_before_what_is_stated(costly: Project) 
     assert descent.disk_mb == pytest.approx(15 * 1.0, rel=0.01)
 
 
-def test_a_run_is_foretold_without_what_it_recorded_itself(costly: Project) -> None:
+def test_a_run_is_predicted_without_what_it_recorded_itself(costly: Project) -> None:
     record(costly, "learning_rate=0.1,seed=0", 1000.0)
     paper, results = replication(costly)
-    foretold = Timings(paper, "laptop", results).foretold(*_run(paper, "learning_rate=0.1,seed=0"))
-    assert foretold.seconds == pytest.approx(6 * 60 / 15)
-    assert foretold.basis == "minutes"
+    predicted = Timings(paper, "laptop", results).predicted(*_run(paper, "learning_rate=0.1,seed=0"))
+    assert predicted.seconds == pytest.approx(6 * 60 / 15)
+    assert predicted.basis == "minutes"
 
 
 def test_minutes_are_carried_over_from_the_reference_machine(costly: Project) -> None:
