@@ -55,11 +55,11 @@ def _accept(folders: Folders, identities: Identities, run: Run, reason: str) -> 
     if stored is None or stored.status not in COMPUTED or identities.current(run):
         return False
     if (damage := folders.store.damage(run)) is not None:
-        raise UserError(f"{run}: {damage}, which only a new run can mend.")
+        raise UserError(f"{run}: {damage}, so it has to be computed again.")
     now = identities.inputs(run)
     differs = [name for name in ("parameters", "data") if stored.inputs.get(name) != now[name]]
     if differs:
-        raise UserError(f"{run}: its {' and '.join(differs)} differ too, which only a new run can mend.")
+        raise UserError(f"{run}: its {' and '.join(differs)} differ too, so it has to be computed again.")
     entry = _entry(stored.inputs["code"], now["code"], reason)
     record = replace(stored, inputs=now, accepted=[*stored.accepted, entry])
     folders.store.store(folders.store.folder(run), record)

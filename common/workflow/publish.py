@@ -41,7 +41,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         raise UserError(f"publish {where}: its analysis is not current; run `make reports SCALE={scale}` first.")
     for problem in folders.problems(scale, replication.name):
         if problem.split(":")[0] in experiments:
-            raise UserError(f"publish {where}: {problem}; mend it and run `make reports SCALE={scale}` first.")
+            raise UserError(f"publish {where}: {problem}; correct it and run `make reports SCALE={scale}` first.")
     judged = [v for v in read_json(analysis / "verdicts.json") if v["experiment"] in experiments]
     place = root / "reports" / "published" / scale / replication.name
     if all(verdict["verdict"] in _UNDECIDED for verdict in judged) and not place.is_dir():

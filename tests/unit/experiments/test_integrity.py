@@ -140,7 +140,7 @@ def test_a_damaged_run_cannot_be_accepted_or_recorded(in_process: Project) -> No
         track({"decay": replication(in_process)}, "smoke", folders(in_process))
     in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
     forget_replications()
-    with pytest.raises(UserError, match=r"records.jsonl does not have the digest .* only a new run can mend"):
+    with pytest.raises(UserError, match=r"records.jsonl does not have the digest .* so it has to be computed again"):
         accept(folders(in_process), f"decay/{RUN}", "smoke", "the factors were swapped")
 
 
