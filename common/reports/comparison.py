@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import published
-from common.reports.formats import PublishedExperiment, Run, Verdict, read_list
+from common.reports.formats import PublishedExperiment, Run, read_list
 from common.reports.published import Published
 from common.reports.render import write_page
 

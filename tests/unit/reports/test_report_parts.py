@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from common.claims.verdicts import Verdict
 from common.figures.style import FACE, GRID, INK, MUTED, PALETTE
 from common.reports.drawing import PAGE_COLOURS, accepted_text, inline_svg, interval_drawing, slug
-from common.reports.formats import Verdict
 from common.reports.render import TEMPLATES
 from common.reports.sanitise import sanitised
 from common.reports.text import duration, interval_text, markdown, math_to_mathml, memory, number, prose
