@@ -1,7 +1,7 @@
 """From a claim and the runs of one scale to its verdict."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
-from common.claims.measuring import MINIMAL_SETTINGS, Measurement, measure
+from common.claims.estimation import MINIMAL_SETTINGS, Measurement, measure
 from common.claims.schema import SEED, Amendment, Claim
 from common.claims.size import size_of
 from common.claims.verdicts import (
@@ -55,7 +55,6 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
     except UserError as error:
         text = str(error)
         raise UserError(text if text.startswith(claim.place) else f"{claim.place}: {text.rstrip('.')}.") from error
-    measurement = found.measurement
     return Verdict(
         paper=paper,
         id=claim.id,
@@ -66,8 +65,8 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
         scale=scale,
         source=claim.source.model_dump(mode="json"),
         rule=rule_text(claim),
-        estimate=measurement.estimate,
-        interval=measurement.interval,
+        estimate=found.measurement.estimate,
+        interval=found.measurement.interval,
         n=found.n,
         accept=claim.accept.model_dump(mode="json", exclude_none=True),
         verdict=found.verdict,
@@ -79,18 +78,18 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
         former=[_by_former_rule(*before, table, axes, scale) for before in claim.former()],
         seen=sorted(seen),
         turns_without=turns,
-        size=size_of(claim.size, measurement, found.n) if claim.size and found.verdict in DECIDED else None,
+        size=size_of(claim.size, found.measurement, found.n) if claim.size and found.verdict in DECIDED else None,
     )
 
 
 @dataclass(frozen=True)
 class _Decision:
-    """What the runs say of a claim; n is None where it counts no seeds."""
+    """A verdict with its reason, and what was measured from how many seeds."""
 
-    measurement: Measurement
-    n: int | None
     verdict: VerdictName
     reason: str
+    measurement: Measurement = field(default_factory=Measurement)
+    n: int | None = None
 
 
 def _unseen(claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str) -> tuple[pd.DataFrame, set[int]]:
@@ -116,7 +115,7 @@ def _turns_without(
     return [
         int(seed)
         for seed in sorted(table[SEED].unique())
-        if _decide(claim, table[table[SEED] != seed], axes, scale, MINIMAL_SEEDS - 1).verdict != verdict
+        if _decide(claim, table[table[SEED] != seed], axes, scale, fewest=MINIMAL_SEEDS - 1).verdict != verdict
     ]
 
 
@@ -136,18 +135,17 @@ def _by_former_rule(
 
 
 def _decide(
-    claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str, fewest: int = MINIMAL_SEEDS
+    claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str, *, fewest: int = MINIMAL_SEEDS
 ) -> _Decision:
-    nothing = Measurement()
     if not len(table):
-        return _Decision(nothing, None, NOT_RUN, f"{claim.experiment} has no run at scale {scale}.")
+        return _Decision(NOT_RUN, f"{claim.experiment} has no run at scale {scale}.")
     cells = select(claim, table, axes)
     if absent := _absent(claim, cells, table, scale):
-        return _Decision(nothing, None, NOT_RUN, absent)
+        return _Decision(NOT_RUN, absent)
     stochastic = claim.estimate.stochastic
     incomplete = _incomplete(cells, stochastic)
     valued = cells.seeds > 0 and not _without_value(claim, cells, "all")
-    measurement = measure(claim, cells) if valued else nothing
+    measurement = measure(claim, cells) if valued else Measurement()
     n = cells.seeds if stochastic else None
     obstacle = (
         _too_small(claim, scale)
@@ -158,12 +156,12 @@ def _decide(
         or measurement.undefined
         or _zero_spread(measurement)
     )
-    if obstacle:
-        return _Decision(measurement, n, NOT_DECIDABLE, f"{obstacle}.")
-    verdict, reason = _compare(claim, measurement)
+    if obstacle or measurement.interval is None:
+        return _Decision(NOT_DECIDABLE, f"{obstacle or 'There is no interval'}.", measurement, n)
+    verdict, reason = _compare(claim, measurement.interval)
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
-    return _Decision(measurement, n, verdict, f"{reason}{left_out}.")
+    return _Decision(verdict, f"{reason}{left_out}.", measurement, n)
 
 
 def _absent(claim: Claim, cells: Cells, table: pd.DataFrame, scale: str) -> str | None:
@@ -239,9 +237,8 @@ def _zero_spread(measurement: Measurement) -> str | None:
     return f"Zero spread: {measurement.zero_spread}, which gives no interval; a deterministic number is an exact claim"
 
 
-def _compare(claim: Claim, measurement: Measurement) -> tuple[VerdictName, str]:
-    assert measurement.interval is not None
-    low, high = measurement.interval
+def _compare(claim: Claim, interval: tuple[float, float]) -> tuple[VerdictName, str]:
+    low, high = interval
     shown = interval_text(low, high) if high > low else number(low)
     what = "the interval" if claim.estimate.stochastic else "the value"
     region = accept_text(claim.accept)

@@ -9,8 +9,8 @@ number of runs and its test as well, which none of the documents gives.
 import math
 from typing import Any
 
+from common.claims.estimation import Measurement
 from common.claims.intervals import t_quantile
-from common.claims.measuring import Measurement
 from common.claims.schema import Size
 from common.claims.wording import interval_text, number
 

@@ -1,7 +1,7 @@
 """The outcome of a claim, as data."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 VerdictName = Literal["reproduced", "contradicted", "inconclusive", "not decidable at this scale", "not run"]
@@ -16,45 +16,54 @@ DECIDED = (REPRODUCED, CONTRADICTED, INCONCLUSIVE)
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured for it, and what follows; `interval` is two-sided at `confidence`.
+    """A claim, what was measured for it, and what follows.
 
     Attributes:
+        source: `document`, `locator` and what is `reported` there.
+        interval: two-sided at `confidence`; None at an end that is infinite.
+        n: seeds; None for an exact number.
+        amended: when and why the rule was changed after its result was seen, oldest first.
         former: what each rule that the claim had before says of the same runs.
         seen: the seeds judged here that had been looked at before the rule took its present form.
         turns_without: the seeds without any one of which the verdict would be another: it is fragile.
-        size: the effect beside the one that the document reports.
+        size: the effect beside the one that the document reports (`common.claims.size`).
+        commit, rule_commit: of the runs, and since which the rule stands, where the verdict is published.
+        decided_by: digests of the rule (`common.workflow.rules`), where it is published.
     """
 
-    paper: str
     id: str
     statement: str
-    polarity: str
-    nature: str
-    experiment: str
-    scale: str
-    source: dict[str, Any]
-    rule: str
-    estimate: float | None
-    interval: tuple[float, float] | None
-    n: int | None
-    accept: dict[str, Any]
-    verdict: VerdictName
-    reason: str
-    unit: str | None
-    decidable_from: str
-    smallest_effect: float | None
-    amended: list[dict[str, Any]]
-    former: list[dict[str, Any]]
-    seen: list[int]
-    turns_without: list[int]
-    size: dict[str, Any] | None
+    paper: str = ""
+    polarity: str = "claim"
+    nature: str = "empirical"
+    experiment: str | None = None
+    scale: str | None = None
+    source: dict[str, Any] = field(default_factory=lambda: {"document": None, "locator": None, "reported": None})
+    rule: str = ""
+    estimate: float | None = None
+    interval: tuple[float | None, float | None] | None = None
+    n: int | None = None
+    accept: dict[str, Any] = field(default_factory=dict)
+    verdict: VerdictName = NOT_RUN
+    reason: str = ""
+    unit: str | None = None
+    decidable_from: str | None = None
+    smallest_effect: float | None = None
+    amended: list[dict[str, Any]] = field(default_factory=list)
+    former: list[dict[str, Any]] = field(default_factory=list)
+    seen: list[int] = field(default_factory=list)
+    turns_without: list[int] = field(default_factory=list)
+    size: dict[str, Any] | None = None
     confidence: float = 0.95
+    commit: str | None = None
+    rule_commit: str | None = None
+    decided_by: dict[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for `verdicts.json`: every field under its own name."""
-        values = dict(vars(self))
-        values["interval"] = list(self.interval) if self.interval is not None else None
-        return values
+        """Plain values for `verdicts.json`: every field under its own name, of publication where there is any."""
+        published = ("commit", "rule_commit", "decided_by")
+        values = {name: value for name, value in vars(self).items() if name not in published or value is not None}
+        return values | {"interval": None if self.interval is None else list(self.interval)}
 
 
 def expected_false_verdicts(verdicts: Iterable[Verdict]) -> float:

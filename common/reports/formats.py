@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from common.claims.schema import AnyEstimate
-from common.claims.verdicts import VerdictName
+from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import read_json
@@ -28,64 +28,8 @@ class Source(_Record):
     reported: Any = None
 
 
-class FormerVerdict(_Record):
-    """What a rule that was changed says of the same runs; no verdict where it cannot be asked any more."""
-
-    date: str
-    rule: str
-    verdict: VerdictName | None = None
-    reason: str = ""
-
-
-class Size(_Record):
-    """The effect beside the one that the document reports."""
-
-    ratio: float
-    interval: tuple[float, float]
-    judgement: str
-    text: str
-    prediction: tuple[float, float] | None = None
-    predicted: bool | None = None
-
-
-class Verdict(_Record):
-    """One claim, judged."""
-
-    id: str
-    statement: str
-    paper: str = ""
-    polarity: str = "claim"
-    nature: str = "empirical"
-    experiment: str | None = None
-    scale: str | None = None
-    source: Source = Source()
-    rule: str = ""
-    estimate: float | None = None
-    interval: tuple[float | None, float | None] | None = None
-    confidence: float = 0.95
-    n: int | None = None
-    accept: dict[str, Any] = {}
-    verdict: VerdictName = "not run"
-    reason: str = ""
-    unit: str | None = None
-    decidable_from: str | None = None
-    smallest_effect: float | None = None
-    amended: list[dict[str, Any]] = []
-    former: list[FormerVerdict] = []
-    seen: list[int] = []
-    turns_without: list[int] = []
-    size: Size | None = None
-    commit: str | None = None
-    rule_commit: str | None = None
-
-    @field_validator("accept")
-    @classmethod
-    def _given(cls, accept: dict[str, Any]) -> dict[str, Any]:
-        return {name: bound for name, bound in accept.items() if bound is not None}
-
-
 class Prediction(_Record):
-    """What a run was foretold to take, without looking at recorded runs."""
+    """What a run was predicted to take, without looking at recorded runs."""
 
     seconds: float
     interval: tuple[float, float]
@@ -108,6 +52,7 @@ class Run(_Record):
     commit: str | None = None
     dirty: bool | None = None
     code_digest: str | None = None
+    accepted: list[dict[str, str]] = []
     data: dict[str, str | None] = {}
     versions: dict[str, str | None] = {}
 
@@ -132,6 +77,7 @@ class PublishedExperiment(_Record):
     devices: list[str] = []
     versions: dict[str, str | None] = {}
     code: str | None = None
+    accepted: list[dict[str, str]] = []
     data: dict[str, str | None] = {}
     finished: str | None = None
     seconds: float | None = None
@@ -161,7 +107,7 @@ class ClaimStub(_Record):
     @classmethod
     def of(cls, verdict: Verdict) -> "ClaimStub":
         """The claim that a verdict is about."""
-        return cls.model_validate(verdict.model_dump(exclude={"estimate"}))
+        return cls.model_validate({name: value for name, value in vars(verdict).items() if name != "estimate"})
 
     def unjudged(self, reason: str) -> Verdict:
         """The verdict "not run" on this claim."""

@@ -6,8 +6,8 @@ import pandas as pd
 
 from common.claims import load_claims
 from common.claims.cells import Cells, select
+from common.claims.estimation import MINIMAL_SETTINGS
 from common.claims.judging import MINIMAL_SEEDS
-from common.claims.measuring import MINIMAL_SETTINGS
 from common.claims.schema import Claim
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from common.claims import Claim, judge
+from common.claims.estimation import difference_over_common_range
 from common.claims.intervals import fieller
-from common.claims.measuring import difference_over_common_range
 from common.errors import UserError
 
 ARMS = {"arm": ["a", "b"]}

@@ -1,4 +1,4 @@
-"""Published evidence: what a visitor reads at once, in git, with the commit that each experiment was run at.
+"""`replicate publish`: evidence that a visitor reads at once, in git, with the commit that each experiment was run at.
 
 Published is only what can be traced: every run current, computed from a clean commit with the present locks,
 and judged by the rules that stood in claims.yaml at that commit, or that say why they were amended.
@@ -20,7 +20,7 @@ from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.replication import Replication
 from common.files import published, read_json, write_json
-from common.workflow.analysis import metric_file
+from common.workflow.analyse import metric_file
 from common.workflow.rules import Rule, check_older, check_published, claim_digest, rules, rules_at, since
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
@@ -43,7 +43,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         raise UserError(f"publish {where}: its analysis is not current; run `make reports SCALE={scale}` first.")
     for problem in folders.problems(scale, replication.name):
         if problem.split(":")[0] in experiments:
-            raise UserError(f"publish {where}: {problem}; mend it and run `make reports SCALE={scale}` first.")
+            raise UserError(f"publish {where}: {problem}; correct it and run `make reports SCALE={scale}` first.")
     judged = [v for v in read_json(analysis / "verdicts.json") if v["experiment"] in experiments]
     place = root / "reports" / "published" / scale / replication.name
     if all(verdict["verdict"] in _UNDECIDED for verdict in judged) and not place.is_dir():
@@ -137,6 +137,9 @@ def _traced(state: RunState, folders: Folders) -> dict[str, Any]:
         raise UserError(f"publish: {state.run} was computed from uncommitted source; commit, then run it again.")
     if facts["locks"] != provenance.lock_digests(folders.root):
         raise UserError(f"publish: {state.run} was computed with other locked versions; run it again.")
+    stored = folders.store.stored(state.run)
+    if stored is not None:  # what it counts as since it was accepted
+        facts |= {"code": stored.inputs["code"], "accepted": stored.accepted}
     return facts
 
 
@@ -197,13 +200,16 @@ def _close(value: Any, other: Any) -> bool:
 
 
 def _summary(facts: Sequence[Mapping[str, Any]], commits: Sequence[str]) -> dict[str, Any]:
+    every = [entry for fact in facts for entry in fact["accepted"]]
+    accepted = [entry for number, entry in enumerate(every) if entry not in every[:number]]
     return {
         "commit": commits[-1] if len(commits) == 1 else ", ".join(commits),
         "runs": len(facts),
         "devices": sorted({fact["device"]["name"] for fact in facts}),
         "versions": facts[0]["versions"],
         "locks": facts[0]["locks"],
-        "code": facts[0]["inputs"]["code"],
+        "code": facts[0]["code"],
+        **({"accepted": accepted} if accepted else {}),
         "data": facts[0]["inputs"]["data"],
         "finished": max(fact["finished"] for fact in facts),
         "seconds": sum(fact["seconds"] for fact in facts),
