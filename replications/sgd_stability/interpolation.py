@@ -7,9 +7,10 @@ import torch
 
 from common.datasets import Dataset, Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.training import Standardise
 
 from .large_batch import KESKAR, training_split
-from .shared.classifiers import Architecture, Standardise, loss_and_error, set_flat, untrained
+from .shared.classifiers import Architecture, loss_and_error, set_flat, untrained
 
 
 class Parameters(ExperimentParameters):
@@ -39,7 +40,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:
-    standardise = Standardise(data)
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
     test = data.test.subset(len(data.test), seed="interpolation")  # MNIST's first half is harder than its second
     splits = {"training": _first(training_split(run, data), run), "test": _first(test, run)}
     ends = [context.artifact(run, arm, "weights")["weights"] for arm in ("small", "large")]
