@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -17,7 +18,7 @@ from common.models.graph_networks import (
     weight_shapes,
 )
 
-from .shared.bound_setting import Setting, norms_of
+from .shared.bound_setting import Setting, setting_of
 from .shared.graph_data import Batch, GraphData, generated, prepare, stratified_folds, subset
 
 CODE = "authors' public code"
@@ -132,19 +133,14 @@ class _Members:
         run, data = self.run, self.data
         own = [weight[place : place + 1] for weight in self.weights]
         neurons = torch.tensor([run.width] * (run.depth - 1) + [data.classes], dtype=torch.float64)
-        return Setting(
-            model=run.model,
-            depth=run.depth,
-            **norms_of(run.model, own, run.depth),
-            neurons=neurons,
-            width=run.width,
+        return setting_of(
+            run,
+            own,
+            neurons,
             degree=data.degree,
             diffusion_norm=data.diffusion_norm,
             feature_matrix_norm=data.feature_matrix_norm,
-            feature_norm=1.0,  # one-hot features
             examples=int(self.training[place].sum()),
-            margin=run.margin,
-            delta=run.delta,
         )
 
     def problem(self, place: int) -> tuple[Problem, torch.Tensor]:
@@ -209,8 +205,6 @@ def _measured(
 
 def _bounds(setting: Setting) -> dict[str, float]:
     """log₁₀ of every bound with d the largest degree, and of Liao's and Garg's with d + 1."""
-    from dataclasses import replace
-
     plus_one = replace(setting, degree=setting.degree + 1)
     values = {f"log10_{name}": value for name, value in setting.logarithms().items()}
     values |= {f"log10_{name}_plus_one": plus_one.logarithms()[name] for name in ("liao", "garg")}

@@ -42,7 +42,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     shape = (setting.draws, weights.shape[1])
     unit = torch.stack([2 * torch.rand(shape, generator=g).double() - 1 for g in probes], 1).to(weights.device)
     kappa = neighbourhood(weights, gamma=setting.gamma, epsilon=setting.epsilon)
-    sides = {name: _side(problem, training, weights, kappa, unit, name) for name in LOSSES}
+    sides = {name: _side(problem, training, weights, unit * kappa, name) for name in LOSSES}
     case = Case(
         weights=weights,
         kappa=kappa,
@@ -56,13 +56,11 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     _record_levels(runs, context, case, problem, unit)
 
 
-def _side(
-    problem: Problem, training: Problem, weights: torch.Tensor, kappa: torch.Tensor, units: torch.Tensor, loss: LossName
-) -> Side:
-    """Loss on all training images; diag H and ρ (from norms, median over draws of u in ±κ) on the first of them."""
+def _side(problem: Problem, training: Problem, weights: torch.Tensor, shifts: torch.Tensor, loss: LossName) -> Side:
+    """Loss on all training images; diag H and ρ (from norms, median over the shifts u) on the first of them."""
     curvature = Curvature(problem, loss)
     diagonal = curvature.diagonal(weights)
-    quotients = [rho_by_norm(diagonal, curvature.diagonal(weights + u), u) for u in units * kappa]
+    quotients = [rho_by_norm(diagonal, curvature.diagonal(weights + u), u) for u in shifts]
     return Side(training.mean_loss(weights, loss), diagonal.clamp(min=0), torch.stack(quotients).median(0).values)
 
 

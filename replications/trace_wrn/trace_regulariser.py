@@ -67,9 +67,14 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
                 values[f"{label}_loss"], values[f"{label}_error"] = training.evaluate(split.inputs, split.targets)
             trace_ggn = _trace(run, model, batches, train.inputs, train.targets)
         context.record(
-            run, kind="final", epoch=training.epoch, lost=training.lost, trace_ggn=trace_ggn,
-            norm=weight_norm(model) if not training.lost else 0.0, **values,
-        )  # fmt: skip
+            run,
+            kind="final",
+            epoch=training.epoch,
+            lost=training.lost,
+            trace_ggn=trace_ggn,
+            norm=weight_norm(model) if not training.lost else 0.0,
+            **values,
+        )
 
 
 class _Penalised:

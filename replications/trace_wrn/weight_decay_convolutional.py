@@ -6,17 +6,17 @@ import torch
 from torch import nn
 
 from common.experiments import Field, RunContext
-from common.hessian import Hessian, Problem, eigenpairs, trace
+from common.hessian import Hessian, Problem, trace
 from common.training.images import ImageBatches
 from common.training.residual import Recipe, ResidualTraining
 
 from .shared.convolutional import ConvolutionalParameters, images_of, initialised, weight_norm
-from .shared.curvature import squared_norm
+from .shared.curvature import OutlierParameters, curvature_columns
 
 NAME = "weight_decay_convolutional"
 
 
-class Parameters(ConvolutionalParameters):
+class Parameters(ConvolutionalParameters, OutlierParameters):
     """Settings of training and measurement; the grid varies the network and `weight_decay`."""
 
     curvature_images: int = Field(
@@ -25,9 +25,6 @@ class Parameters(ConvolutionalParameters):
     trace_error: float = Field(
         0.02, gt=0, lt=1, description="wanted relative standard error of Tr H", source="our choice"
     )
-    outliers: int = Field(10, ge=1, description="extreme eigenvalues that are computed one by one", source="our choice")
-    norm_probes: int = Field(16, ge=2, description="probes of what else is in Tr H²", source="our choice")
-    eigenvalue_error: float = Field(0.05, gt=0, lt=1, description="wanted relative error of each", source="our choice")
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -65,14 +62,13 @@ def _measure(
 ) -> None:
     source = context.generator(run, "probes")
     seeds = torch.randint(2**31, (2,), generator=source).tolist()
-    matrix = Hessian(problem)
     total = trace(problem, relative_error=run.trace_error, seed=seeds[0])
-    pairs = eigenpairs(matrix, run.outliers, relative_error=run.eigenvalue_error, seed=seeds[1])
-    squared, squared_error = squared_norm(matrix, pairs, run.norm_probes, source)
-    largest = int(pairs.values.argmax())
     context.record(
-        run, kind="final", parameters=problem.size, initial_norm=initial, norm=weight_norm(problem.model),
-        trace=total.value, trace_error=total.error, trace_squared=squared, trace_squared_error=squared_error,
-        sharpness=float(pairs.values[largest]), sharpness_bound=float(pairs.errors[largest]),
-        sharpness_converged=pairs.converged, **performance,
-    )  # fmt: skip
+        run,
+        kind="final",
+        parameters=problem.size,
+        initial_norm=initial,
+        norm=weight_norm(problem.model),
+        **curvature_columns(Hessian(problem), total, run, seed=seeds[1], source=source),
+        **performance,
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -33,6 +34,21 @@ class TuningParameters(SystemParameters):
     learning_rate: float = Field(0.02, gt=0, description="constant", source="deviations D4 and D10")
     momentum: float = Field(0.9, ge=0, lt=1, description="of SGD", source="deviation D4")
 
+    @property
+    def budget(self) -> int:
+        """Gradients of a mini-batch that the fine-tuning may take."""
+        return self.epochs * (self.train_examples // self.batch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A fine-tuned network, its parameters before by name, and its training and test examples."""
+
+    model: nn.Module
+    start: Weights
+    train: Examples
+    test: Examples
+
 
 class FineTuning:
     """Members of one architecture, one a seed, each with its own start, data, batches and noise.
@@ -56,10 +72,19 @@ class FineTuning:
     """
 
     def __init__(
-        self, systems: Sequence[System], method: Method, *, learning_rate: float, momentum: float, batch_size: int,
-        budget: int, batches: Sequence[torch.Generator], noise: Sequence[torch.Generator],
-        optimiser: Optimiser = "sgd", looks: int = 10,
-    ) -> None:  # fmt: skip
+        self,
+        systems: Sequence[System],
+        method: Method,
+        *,
+        learning_rate: float,
+        momentum: float,
+        batch_size: int,
+        budget: int,
+        batches: Sequence[torch.Generator],
+        noise: Sequence[torch.Generator],
+        optimiser: Optimiser = "sgd",
+        looks: int = 10,
+    ) -> None:
         self.model, self.classes, self.source = systems[0].model, systems[0].classes, systems[0].source
         self.start: Weights = {
             name: torch.stack([dict(system.model.named_parameters())[name].detach() for system in systems])
@@ -134,13 +159,13 @@ class FineTuning:
                     parameter.copy_(self.weights[name][member])
         return model
 
-    def of_member(self, member: int) -> tuple[Weights, Examples, Examples]:
-        """The member's start, training and test data."""
+    def member(self, member: int) -> Member:
+        """One member; its network is an ordinary one with a copy of its weights."""
         start = {name: tensor[member] for name, tensor in self.start.items()}
         train, test = (
             (inputs[member], labels[member]) for inputs, labels in (self.splits["train"], self.splits["test"])
         )
-        return start, train, test
+        return Member(self.module(member), start, train, test)
 
     def state(self) -> dict[str, Any]:
         """What must be kept to go on later."""
@@ -167,23 +192,24 @@ class FineTuning:
 
 
 def tuning_of(
-    runs: Sequence[TuningParameters], context: RunContext, method: Method, *,
-    systems: Sequence[System] | None = None, lengthening: int = 1,
-) -> FineTuning:  # fmt: skip
-    """The fine-tuning of the seeds of one setting, each with its own system and streams.
-
-    Args:
-        systems: one a run, if they are loaded already.
-        lengthening: factor of the budget of `epochs`.
-    """
+    runs: Sequence[TuningParameters],
+    context: RunContext,
+    method: Method,
+    systems: Sequence[System] | None = None,
+) -> FineTuning:
+    """The fine-tuning of the seeds of one setting, each with its own streams and its own of `systems`, if given."""
     setting = runs[0]
     return FineTuning(
-        systems or load_systems(setting.system, runs, context), method,
-        learning_rate=setting.learning_rate, momentum=setting.momentum, batch_size=setting.batch_size,
-        budget=lengthening * setting.epochs * (setting.train_examples // setting.batch_size),
+        systems or load_systems(setting.system, runs, context),
+        method,
+        learning_rate=setting.learning_rate,
+        momentum=setting.momentum,
+        batch_size=setting.batch_size,
+        budget=setting.budget,
         batches=[context.generator(run, "batches") for run in runs],
-        noise=[context.generator(run, "noise") for run in runs], optimiser=setting.optimiser,
-    )  # fmt: skip
+        noise=[context.generator(run, "noise") for run in runs],
+        optimiser=setting.optimiser,
+    )
 
 
 def _descent(

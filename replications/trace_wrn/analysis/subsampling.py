@@ -64,9 +64,16 @@ def _batches(records: pd.DataFrame) -> Figure:
             ratio = own[name].to_numpy() / own["run"].map(full[name]).to_numpy()
             if not len(ratio):
                 continue
-            boxes = axes.boxplot([ratio], positions=[place], widths=0.6, patch_artist=True, sym="", whis=(5, 95),
-                                 medianprops={"color": "#000000"}, boxprops={"facecolor": shade[name], "alpha": 0.35,
-                                 "edgecolor": shade[name]})  # fmt: skip
+            boxes = axes.boxplot(
+                [ratio],
+                positions=[place],
+                widths=0.6,
+                patch_artist=True,
+                sym="",
+                whis=(5, 95),
+                medianprops={"color": "#000000"},
+                boxprops={"facecolor": shade[name], "alpha": 0.35, "edgecolor": shade[name]},
+            )
             boxes["boxes"][0].set_label(f"_{label}")
             axes.plot(place, ratio.mean(), "D", color=shade[name], label="_mean over batches")
         axes.set_xticks(range(len(QUANTITIES)), list(QUANTITIES.values()))
