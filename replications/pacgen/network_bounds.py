@@ -9,7 +9,7 @@ from common.bounds.pacgen import neighbourhood, rho_by_norm
 from common.bounds.perturbation import uniform_divergence, uniform_levels, uniform_sharpness
 from common.experiments import Field, RunContext
 
-from .shared.bound_versions import Case, Side, all_versions, theorem_7_shortfall
+from .shared.bound_versions import Bound, Case, Side, bound_rows
 from .shared.network_data import load_problem, load_weights
 from .shared.two_layer import LossName, Problem
 from .shared.two_layer_curvature import Curvature
@@ -67,22 +67,12 @@ def _side(problem: Problem, training: Problem, weights: torch.Tensor, shifts: to
 def _record_bounds(
     runs: Sequence[Parameters], context: RunContext, case: Case, test: Problem, units: torch.Tensor
 ) -> None:
-    shortfall = theorem_7_shortfall(case)
-    for bound in all_versions(case):
-        perturbed = [(case.weights + bound.draw(case.kappa, unit)).float() for unit in units]
-        population = torch.stack([test.mean_loss(weights, bound.loss) for weights in perturbed]).mean(0)
-        for member, run in enumerate(runs):
-            context.record(
-                run,
-                kind="bound",
-                bound=bound.name,
-                version=bound.version,
-                value=float(bound.value[member]),
-                population=float(population[member]),
-                shortfall=float(shortfall[member]),
-                prior_holds=bool(case.prior_holds[member]),
-                **{term: float(value[member]) for term, value in bound.terms.items()},
-            )
+    def perturbed(bound: Bound) -> torch.Tensor:
+        weights = [(case.weights + bound.draw(case.kappa, unit)).float() for unit in units]
+        return torch.stack([test.mean_loss(each, bound.loss) for each in weights]).mean(0)
+
+    for member, values in bound_rows(case, perturbed):
+        context.record(runs[member], kind="bound", **values)
 
 
 def _record_levels(

@@ -6,9 +6,9 @@ the constant of Theorem 7 is 1 + e (D13). `tightened` versions are valid too and
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -91,6 +91,20 @@ def theorem_7_shortfall(case: Case) -> torch.Tensor:
     divergence = uniform_divergence(case.weights.abs() + case.kappa, sigma)
     printed = closed_complexity(divergence, examples=case.examples, delta=case.delta, as_printed=True)
     return printed - best_complexity(divergence, examples=case.examples, delta=case.delta)
+
+
+def bound_rows(case: Case, perturbed: Callable[[Bound], torch.Tensor]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What is recorded of every bound at each of the k weights: their place, and the columns.
+
+    Args:
+        perturbed: mean loss on fresh data under a bound's perturbation, [k].
+    """
+    shortfall, holds = theorem_7_shortfall(case), case.prior_holds
+    for bound in all_versions(case):
+        columns = {"value": bound.value, "population": perturbed(bound), "shortfall": shortfall, **bound.terms}
+        for place, prior_holds in enumerate(holds.tolist()):
+            values = {name: float(column[place]) for name, column in columns.items()}
+            yield place, {"bound": bound.name, "version": bound.version, "prior_holds": prior_holds, **values}
 
 
 def _lemma_6(case: Case) -> Iterator[Bound]:
