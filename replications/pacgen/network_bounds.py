@@ -38,9 +38,9 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     training, test = load_problem(runs, context)
     _, weights = load_weights(runs, context)
     problem = training.first_images(setting.curvature_images)
-    probes = [context.generator(run, "probes") for run in runs]
+    sources = [context.generator(run, "probes") for run in runs]
     shape = (setting.draws, weights.shape[1])
-    unit = torch.stack([2 * torch.rand(shape, generator=g).double() - 1 for g in probes], 1).to(weights.device)
+    unit = torch.stack([2 * torch.rand(shape, generator=g).double() - 1 for g in sources], 1).to(weights.device)
     kappa = neighbourhood(weights, gamma=setting.gamma, epsilon=setting.epsilon)
     sides = {name: _side(problem, training, weights, unit * kappa, name) for name in LOSSES}
     case = Case(

@@ -37,13 +37,13 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     training, _ = load_problem(runs, context)
     sizes, curvature = training.sizes, Curvature(training.first_images(setting.curvature_images))
     initial, trained = load_weights(runs, context)
-    probes = [context.generator(run, "probes") for run in runs]
+    sources = [context.generator(run, "probes") for run in runs]
     vectors, *units = torch.stack(
-        [torch.rand(setting.rho_draws + 1, trained.shape[1], generator=generator).double() for generator in probes], 1
+        [torch.rand(setting.rho_draws + 1, trained.shape[1], generator=generator).double() for generator in sources], 1
     ).to(context.device)
     weights = sizes.rescale(trained, setting.alpha)
     values = _scores(curvature, training, weights, units, setting)
-    starts = [int(torch.randint(2**62, (), generator=generator)) for generator in probes]
+    starts = [int(torch.randint(2**62, (), generator=generator)) for generator in sources]
     found = curvature.sharpness(weights, starts)
     values["sharpness"] = torch.tensor([estimate.value for estimate in found], dtype=torch.float64)
     values["sharpness_error"] = torch.tensor([e.bound / e.value for e in found], dtype=torch.float64)

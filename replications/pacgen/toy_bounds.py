@@ -40,8 +40,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 def _measure(run: Parameters, context: RunContext, found: Pair) -> None:
     labels = found.mixture.labels(found.points)
-    probes = context.generator(run, "probes")
-    fresh = found.mixture.draw(run.fresh_examples, probes)
+    source = context.generator(run, "probes")
+    fresh = found.mixture.draw(run.fresh_examples, source)
     fresh_labels = found.mixture.labels(fresh)
     makers: dict[LossName, Callable[[torch.Tensor, torch.Tensor], Function]]
     makers = {"cross_entropy": cross_entropy, "probability": probability_loss}
@@ -58,7 +58,7 @@ def _measure(run: Parameters, context: RunContext, found: Pair) -> None:
         delta=run.delta,
         prior_range=run.prior_range,
     )
-    units = 2 * torch.rand(run.draws, *found.minima.shape, generator=probes, dtype=torch.float64) - 1
+    units = 2 * torch.rand(run.draws, *found.minima.shape, generator=source, dtype=torch.float64) - 1
 
     def perturbed(bound: Bound) -> torch.Tensor:
         points = case.weights + torch.stack([bound.draw(case.kappa, unit) for unit in units])

@@ -22,7 +22,7 @@ HIDDEN = "hidden constants of all bounds are one; d is the largest degree"
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`: log₁₀ ratios of bounds and of the Hessian measures to the gap.
 
-    The gap that the Hessian measures are held against is the mean over a seed's folds, at least `SMALLEST_GAP`.
+    The gap that the Hessian measures are compared with is the mean over a seed's folds, at least `SMALLEST_GAP`.
     """
     table = records.set_index("run").copy()
     table["gap"] = table["test_loss"] - table["training_loss"]

@@ -11,7 +11,7 @@ from torch.func import functional_call, vmap
 from torch.nn import functional
 
 from common.experiments import Field, RunContext
-from common.training import Batches
+from common.training import Batches, Evaluation
 
 from .methods import Method, Weights
 from .systems import Examples, Name, System, SystemParameters, load_systems
@@ -116,7 +116,7 @@ class FineTuning:
         self.method.after_step(self.weights, self.start)
         self.step += 1
         if self.step in self.looks:
-            self.method.observe(self.weights, self.evaluate("validation")[0])
+            self.method.observe(self.weights, self.evaluate("validation").loss)
         if self.step == self.total:
             self.method.finish(self.weights)
 
@@ -126,19 +126,19 @@ class FineTuning:
         return outputs
 
     @torch.no_grad()
-    def evaluate(self, split: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean cross-entropy (nats) and share of wrong predictions of each member [members] on all of a split."""
+    def evaluate(self, split: str) -> Evaluation:
+        """Each member on all of a split."""
         inputs, labels = self.splits[split]
         logits = torch.cat([self.logits(part) for part in inputs.split(CHUNK, dim=1)], dim=1)
         targets = functional.one_hot(labels, self.classes).to(logits)
-        return cross_entropy(logits, targets), (logits.argmax(-1) != labels).double().mean(1)
+        return Evaluation(cross_entropy(logits, targets), (logits.argmax(-1) != labels).double().mean(1))
 
     def performance(self) -> list[dict[str, float]]:
         """Of each member `training_loss`, `training_error` and the same of `validation` and `test`."""
         columns: dict[str, list[float]] = {}
         for split, name in (("train", "training"), ("validation", "validation"), ("test", "test")):
-            loss, error = self.evaluate(split)
-            columns |= {f"{name}_loss": loss.tolist(), f"{name}_error": error.tolist()}
+            found = self.evaluate(split)
+            columns |= {f"{name}_loss": found.loss.tolist(), f"{name}_error": found.error.tolist()}
         return [{name: values[member] for name, values in columns.items()} for member in range(len(self.noise))]
 
     def first_training_losses(self) -> list[float]:
@@ -146,7 +146,7 @@ class FineTuning:
         now = self.weights
         self.weights = self.start
         try:
-            return [float(loss) for loss in self.evaluate("train")[0]]
+            return [float(loss) for loss in self.evaluate("train").loss]
         finally:
             self.weights = now
 

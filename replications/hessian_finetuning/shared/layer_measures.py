@@ -1,4 +1,4 @@
-"""The layer-wise Hessian measure of Fig. 2 and the rivals that it is held against, of one fine-tuned network."""
+"""The layer-wise Hessian measure of Fig. 2 and the measures that it is compared with, of one fine-tuned network."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from .methods import Weights
 
 
 def layer_measures(member: Member) -> dict[str, float]:
-    """The measure in its readings, its parts and the rivals.
+    """The measure in its readings, its parts and the other measures.
 
     With vᵢ = Wᵢ − Wᵢ⁽⁰⁾ and C the largest loss of a training example, n the number of training examples:
 

@@ -189,7 +189,7 @@ def _uniform_levels(case: Case, side: Side, eta: float) -> torch.Tensor:
 def _terms(
     case: Case, loss: torch.Tensor, sharpness: torch.Tensor, divergence: torch.Tensor, tight: bool
 ) -> dict[str, torch.Tensor]:
-    """Loss, sharpness, KL/η, and what is left of (10): log(1/δ)/η + η/(2n)."""
+    """Loss, sharpness term, KL/η, and what is left of (10): log(1/δ)/η + η/(2n)."""
     factor = HOEFFDING if tight else 1
     rest = -math.log(case.delta) / case.eta + case.eta / (2 * case.examples * factor)
     values = (loss, sharpness, divergence / case.eta, torch.full_like(loss, rest))
