@@ -8,7 +8,8 @@ from typing import Literal
 import torch
 from torch.nn import functional
 
-from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.experiments import DatasetName, Field, RunContext
+from common.experiments.controls import ControlArm, shuffled
 from common.hessian import Hessian, Problem, quadratic_forms_by_parameter, trace
 from common.models.graph_networks import (
     GraphNetwork,
@@ -25,7 +26,7 @@ CODE = "authors' public code"
 LIAO = "Liao et al. 2021"
 
 
-class Parameters(ExperimentParameters):
+class Parameters(ControlArm):
     """Settings of a trained network."""
 
     source: Literal["collection", "generated"] = Field("collection", description="real or generated", source="D2")
@@ -33,8 +34,6 @@ class Parameters(ExperimentParameters):
     graphs: int = Field(0, ge=0, description="graphs taken of it, 0 for all", source="deviation D2", unit="graphs")
     label_noise: float = Field(0.15, ge=0, lt=0.5, description="swapped classes of generated graphs", source="D2")
     collection_seed: int = Field(2024, ge=0, description="which generated collection", source="our choice")
-    labels: Literal["true", "shuffled"] = Field("true", description="training classes", source="our control")
-    own_streams: bool = Field(False, description="whether this arm draws split and weights anew", source="our control")
     model: Literal["gcn", "mpnn"] = Field("gcn", description="the network", source="Fig. 5")
     depth: int = Field(2, ge=2, description="number of layers l, pooling included", source="deviation D3")
     width: int = Field(128, ge=1, description="hidden width h", source=CODE, unit="neurons")
@@ -181,7 +180,7 @@ def _targets(run: Parameters, context: RunContext, targets: torch.Tensor) -> tor
     """Classes to train on: true, or permuted among all graphs."""
     if run.labels == "true":
         return targets
-    return targets[torch.randperm(len(targets), generator=context.generator(run, "shuffle")).to(targets.device)]
+    return shuffled(targets, context.generator(run, "shuffle"))
 
 
 def _measured(
