@@ -99,7 +99,7 @@ class _Training:
         return {
             "epoch": self.epoch,
             "weights": self.members.weights,
-            "adam": dict(self.adam.state[self.members.weights]),
+            "adam": self.adam.state_dict(),
             "orders": [order.get_state() for order in self.orders],
             "crossed": [int(value) for value in self.crossed],
         }
@@ -109,7 +109,7 @@ class _Training:
             return
         self.epoch, self.crossed = state["epoch"], [bool(value) for value in state["crossed"]]
         self.members.weights.copy_(state["weights"])
-        self.adam.state[self.members.weights] = state["adam"]
+        self.adam.load_state_dict(state["adam"])
         for order, saved in zip(self.orders, state["orders"], strict=True):
             order.set_state(saved)
 

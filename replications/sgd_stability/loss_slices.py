@@ -58,7 +58,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             {
                 "epoch": epoch + 1,
                 "network": dict(network.state_dict()),
-                "momentum": [optimiser.state[p]["momentum_buffer"] for p in network.parameters()],
+                "optimiser": optimiser.state_dict(),
                 "order": order.get_state(),
             }
         )
@@ -79,8 +79,7 @@ def _restore(state: Any, network: torch.nn.Module, optimiser: torch.optim.SGD, o
     if state is None:
         return 0
     network.load_state_dict(state["network"])
-    for parameter, buffer in zip(network.parameters(), state["momentum"], strict=True):
-        optimiser.state[parameter]["momentum_buffer"] = buffer.to(parameter.device)
+    optimiser.load_state_dict(state["optimiser"])
     order.set_state(state["order"])
     return int(state["epoch"])
 

@@ -92,19 +92,21 @@ class Training:
 
     def state(self) -> dict[str, Any]:
         """What must be kept to go on later."""
-        velocity = self.rule.state[self.ensemble.weights].get("momentum_buffer")
         return {
-            "weights": self.ensemble.weights, "velocity": velocity, "vectors": self.vectors, "step": self.step,
-            "sharpness": self.sharpness, "lost": self.lost,
-        }  # fmt: skip
+            "weights": self.ensemble.weights,
+            "rule": self.rule.state_dict(),
+            "vectors": self.vectors,
+            "step": self.step,
+            "sharpness": self.sharpness,
+            "lost": self.lost,
+        }
 
     def restore(self, state: dict[str, Any] | None) -> None:
         """Continue from `state()`."""
         if state is None:
             return
         self.ensemble.weights.copy_(state["weights"])
-        if state["velocity"] is not None:
-            self.rule.state[self.ensemble.weights]["momentum_buffer"] = state["velocity"].clone()
+        self.rule.load_state_dict(state["rule"])
         self.vectors.copy_(state["vectors"])
         self.step, self.sharpness, self.lost = state["step"], list(state["sharpness"]), list(state["lost"])
 
