@@ -14,6 +14,7 @@ from replications.sgd_stability import bad_minimum, large_batch, loss_slices, pa
 from replications.sgd_stability.analysis.large_batch import metrics as large_batch_metrics
 from replications.sgd_stability.analysis.pac_bayes_theorem import metrics as theorem_metrics
 from replications.sgd_stability.pac_bayes_flatness import _worst_step
+from replications.sgd_stability.shared.batch_size_comparison import training_split
 from tests.unit.replications.sgd_stability.samples import digits
 
 
@@ -100,8 +101,8 @@ def test_arms_of_a_seed_start_from_equal_weights_and_an_arm_of_its_own_does_not(
 
 def test_random_labels_are_the_same_at_every_look_and_not_the_true_ones() -> None:
     run, data = large_batch.Parameters(labels="shuffled", **TINY), digits()
-    first, second = (large_batch.training_split(run, data) for _ in range(2))
-    true = large_batch.training_split(large_batch.Parameters(**TINY), data)
+    first, second = (training_split(run, data) for _ in range(2))
+    true = training_split(large_batch.Parameters(**TINY), data)
     assert torch.equal(first.targets, second.targets)
     assert torch.equal(first.inputs, true.inputs)
     assert float((first.targets != true.targets).float().mean()) > 0.5
