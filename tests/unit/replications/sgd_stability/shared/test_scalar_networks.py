@@ -16,14 +16,13 @@ from replications.sgd_stability.shared.scalar_networks import (
     two_class_targets,
 )
 from replications.sgd_stability.shared.squared_error import squared_error
-from tests.unit.replications.sgd_stability.samples import Context
+from tests.unit.replications.sgd_stability.samples import images as digit_images
 
 
 @pytest.fixture
 def networks() -> tuple[Any, Any]:
-    context = Context()
     sources = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
-    images = draw_images(context.data("mnist"), "mnist", 12, sources)
+    images = draw_images(digit_images(), "mnist", 12, sources)
     return draw_networks(7, 2, images, sources), images
 
 
