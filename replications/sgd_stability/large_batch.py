@@ -8,7 +8,7 @@ import torch
 from common.datasets import Dataset, Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.experiments.seeds import stream_seed
-from common.hessian import Problem, box_sharpness, sharpness, trace
+from common.hessian import Problem, epsilon_sharpness, sharpness, trace
 
 from .shared.classifiers import (
     CLASSES,
@@ -189,12 +189,12 @@ class _Training:
             "trace": float(trace(problem, relative_error=0.05, seed=seed).value),
         }
         for epsilon in epsilons:
-            found = box_sharpness(
+            found = epsilon_sharpness(
                 problem,
                 epsilon,
                 dimensions=self.setting.dimensions,
                 iterations=self.setting.ascent_steps,
                 seed=seed,
             )
-            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.converged}
+            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.ascent.converged}
         return values
