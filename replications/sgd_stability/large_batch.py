@@ -7,7 +7,7 @@ import torch
 
 from common.datasets import Split
 from common.experiments import Field, RunContext
-from common.hessian import Problem, box_sharpness, sharpness, trace
+from common.hessian import Problem, epsilon_sharpness, sharpness, trace
 
 from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
 from .shared.classifiers import Members, Standardise, flat, hardest_first, loss_and_error, untrained
@@ -162,12 +162,12 @@ class _Training:
             "trace": float(trace(problem, relative_error=0.05, seed=seed).value),
         }
         for epsilon in epsilons:
-            found = box_sharpness(
+            found = epsilon_sharpness(
                 problem,
                 epsilon,
                 dimensions=self.setting.dimensions,
                 iterations=self.setting.ascent_steps,
                 seed=seed,
             )
-            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.converged}
+            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.ascent.converged}
         return values

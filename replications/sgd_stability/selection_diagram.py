@@ -93,7 +93,7 @@ def measured(
         }
     else:
         problem = Problem(model, squared_error, data)
-        gram = hessian.jacobian_kernel(problem).gram
+        gram = hessian.empirical_ntk(problem).gram
         found = {
             "sharpness": hessian.sharpness(problem, relative_error=error, seed=run.seed).estimate,
             "non_uniformity": hessian.non_uniformity(problem, relative_error=error, seed=run.seed),

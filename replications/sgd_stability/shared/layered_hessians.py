@@ -194,11 +194,13 @@ def criterion_ratio(
         return (noise * within + (1 - noise) * (gram @ vector) / count) * (learning_rate / outputs)
 
     start = torch.randn(rows, generator=generator).to(gram)
-    values, _, _, errors, made, converged = lanczos(
-        product, start, 1, which="largest", relative_error=relative_error, products=min(150, rows)
-    )
+    found = lanczos(product, start, 1, which="largest", relative_error=relative_error, products=min(150, rows))
     return Estimate(
-        float(values[0]), 0.0, passes=made, bound=float(errors[0]), converged=converged, method="Lanczos, kernel"
+        float(found.values[0]),
+        bound=float(found.errors[0]),
+        passes=found.products,
+        converged=found.converged,
+        method="Lanczos, empirical NTK",
     )
 
 
@@ -211,9 +213,11 @@ def _largest(
     hessians: LayeredHessians, product: Product, generator: torch.Generator, relative_error: float, name: str
 ) -> Estimate:
     start = torch.randn(hessians.size, generator=generator).to(hessians._weights[0])
-    values, _, _, errors, made, converged = lanczos(
-        product, start, 1, which="largest", relative_error=relative_error, products=150
-    )
+    found = lanczos(product, start, 1, which="largest", relative_error=relative_error, products=150)
     return Estimate(
-        float(values[0]), 0.0, passes=made, bound=float(errors[0]), converged=converged, method=f"Lanczos, {name}"
+        float(found.values[0]),
+        bound=float(found.errors[0]),
+        passes=found.products,
+        converged=found.converged,
+        method=f"Lanczos, {name}",
     )

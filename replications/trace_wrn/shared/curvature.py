@@ -4,10 +4,12 @@ import math
 
 import torch
 
-from common.hessian import Eigenpairs, Matrix
+from common.hessian import Eigenpairs, LinearOperator
 
 
-def squared_norm(matrix: Matrix, pairs: Eigenpairs, probes: int, source: torch.Generator) -> tuple[float, float]:
+def squared_norm(
+    operator: LinearOperator, pairs: Eigenpairs, probes: int, source: torch.Generator
+) -> tuple[float, float]:
     """Tr A² and its standard error: Σ ‖A vᵢ‖² over the given eigenvectors, and probes in what is orthogonal to them.
 
     With V the orthonormal vectors and Q = I − VVᵀ, Tr A² = Tr VᵀA²V + E ‖A Q z‖² for random signs z, whatever V is;
@@ -27,9 +29,9 @@ def squared_norm(matrix: Matrix, pairs: Eigenpairs, probes: int, source: torch.G
     vectors = pairs.vectors
     forms = []
     for _ in range(probes):
-        signs = torch.randint(0, 2, (matrix.size,), generator=source).to(vectors).mul_(2).sub_(1)
+        signs = torch.randint(0, 2, (operator.size,), generator=source).to(vectors).mul_(2).sub_(1)
         beside = signs - vectors @ (vectors.T @ signs)
-        forms.append(float((matrix @ beside).double().square().sum()))
+        forms.append(float((operator @ beside).double().square().sum()))
     sample = torch.tensor(forms, dtype=torch.float64)
     along = float((pairs.values.double().square() + pairs.residuals.double().square()).sum())
     return along + float(sample.mean()), float(sample.std()) / math.sqrt(probes)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from common.hessian import Problem, SampleHessians, jacobian_kernel, non_uniformity, sharpness, stability_factor
+from common.hessian import Problem, SampleHessians, empirical_ntk, non_uniformity, sharpness, stability_factor
 from replications.sgd_stability.shared import layered_hessians
 from replications.sgd_stability.shared.layered_hessians import LayeredHessians, criterion_ratio
 from tests.unit.replications.sgd_stability.samples import generator, regression
@@ -20,7 +20,7 @@ def test_layered_products_are_those_of_the_toolkit():
     torch.testing.assert_close(layered.hessian(vector), samples.moments(vector)[0], rtol=0, atol=1e-13)
     torch.testing.assert_close(layered.covariance(vector), samples.covariance(vector), rtol=0, atol=1e-12)
     torch.testing.assert_close(layered.errors, model(inputs).detach() - targets)
-    torch.testing.assert_close(layered.kernel(), jacobian_kernel(problem).gram, rtol=0, atol=1e-12)
+    torch.testing.assert_close(layered.kernel(), empirical_ntk(problem).gram, rtol=0, atol=1e-12)
 
 
 def test_layered_eigenvalues_are_those_of_the_toolkit_within_their_bounds():
