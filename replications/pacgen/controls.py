@@ -8,7 +8,8 @@ import torch
 
 from common.experiments import Field, RunContext
 
-from .shared.sweep import SweepParameters, Task, prepare, train_and_measure
+from .shared.sweep import train_and_measure
+from .shared.sweep_setting import SweepParameters, Task, prepare
 
 
 class Parameters(SweepParameters):
@@ -33,8 +34,8 @@ def _prepare(run: Parameters, context: RunContext) -> Task:
     if run.own_streams:
         keys = torch.randint(2**62, (4,), generator=own).tolist()
         subset = context.data(run.dataset).train.subset(run.training_images, seed=keys[0]).to(context.device)
-        streams = (torch.Generator().manual_seed(key) for key in keys[1:])
-        task = Task(subset.inputs, subset.targets, task.test, *streams)
+        init, batches, probes = (torch.Generator().manual_seed(key) for key in keys[1:])
+        task = replace(task, images=subset.inputs, targets=subset.targets, init=init, batches=batches, probes=probes)
     if run.labels == "shuffled":
         order = torch.randperm(len(task.targets), generator=own).to(task.targets.device)
         task = replace(task, targets=task.targets[order])

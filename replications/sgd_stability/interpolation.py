@@ -6,9 +6,10 @@ import torch
 
 from common.datasets import Dataset
 from common.experiments import Field, RunContext
+from common.training import Standardise
 
 from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
-from .shared.classifiers import Standardise, loss_and_error, set_flat, untrained
+from .shared.classifiers import loss_and_error, set_flat, untrained
 
 
 class Parameters(ClassifierParameters):
@@ -33,7 +34,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:
-    standardise = Standardise(data)
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
     test = data.test.subset(len(data.test), seed="interpolation")  # MNIST's first half is harder than its second
     count = run.evaluated_images
     splits = {"training": first(training_split(run, data), count), "test": first(test, count)}

@@ -8,14 +8,14 @@ import torch
 from common.datasets import Split
 from common.experiments import Field, RunContext
 from common.hessian import Problem, epsilon_sharpness, sharpness, trace
+from common.training import Standardise
+from common.training.crossings import LossWatch, near
 
 from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
-from .shared.classifiers import Members, Standardise, flat, hardest_first, loss_and_error, untrained
+from .shared.classifiers import Members, flat, hardest_first, loss_and_error, untrained
 
 CHECKS = 10
 """Looks at the training loss an epoch, for the first passing of `crossing_loss`."""
-NEAR = 3.0
-"""A run is near the crossing once the mean of its mini-batch losses since the last look is below that many times it."""
 
 
 class Parameters(ClassifierParameters):
@@ -57,7 +57,8 @@ class _Training:
     def __init__(self, runs: Sequence[Parameters], context: RunContext) -> None:
         self.runs, self.context, self.setting = runs, context, runs[0]
         data = context.data(self.setting.dataset)
-        self.standardise, self.test = Standardise(data), data.test.to(context.device)
+        self.standardise = Standardise.by_shares(*data.train.channel_statistics())
+        self.test = data.test.to(context.device)
         self.splits = [training_split(run, data).to(context.device) for run in runs]
         arm = "_own" if self.setting.own_streams else ""
         network = untrained(self.setting.architecture, self.splits[0].inputs[0].numel(), self.setting.hidden)
@@ -93,13 +94,11 @@ class _Training:
         count, device = len(self.splits[0]), self.context.device
         orders = torch.stack([torch.randperm(count, generator=order) for order in self.orders]).to(device)
         batches = orders.split(self.setting.batch_size, 1)
-        looks = {round(len(batches) * (k + 1) / CHECKS) for k in range(CHECKS)}
-        recent: list[torch.Tensor] = []
+        watch = LossWatch(len(batches), CHECKS)
         for number, chosen in enumerate(batches, start=1):
-            recent.append(self._step(chosen))
-            if number in looks:
-                self._look_for_crossing(torch.stack(recent).mean(0).tolist(), self.epoch + number / len(batches))
-                recent = []
+            watch.add(self._step(chosen))
+            if watch.due(number):
+                self._look_for_crossing(watch.take(), self.epoch + number / len(batches))
         self.epoch += 1
 
     def _step(self, chosen: torch.Tensor) -> torch.Tensor:
@@ -112,7 +111,7 @@ class _Training:
 
     def _look_for_crossing(self, recent: Sequence[float], epoch: float) -> None:
         for member in range(len(self.runs)):
-            if self.crossed[member] or not recent[member] <= NEAR * self.setting.crossing_loss:
+            if self.crossed[member] or not near(recent[member], self.setting.crossing_loss):
                 continue
             network = self.members.module(member)
             loss, _ = loss_and_error(network, self._measured(member), self.standardise)

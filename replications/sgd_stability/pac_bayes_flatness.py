@@ -18,9 +18,10 @@ from common.datasets import Dataset, Split
 from common.experiments import Field, RunContext
 from common.hessian import Problem
 from common.hessian.ascent import maximise
+from common.training import Standardise
 
 from .shared.batch_size_comparison import ClassifierParameters, first, training_split
-from .shared.classifiers import Standardise, error_probability, hardest_first, set_flat, untrained
+from .shared.classifiers import error_probability, hardest_first, set_flat, untrained
 
 LECTURE = "Wu 2025"
 OURS = "our choice, deviation D48"
@@ -51,7 +52,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def _one_network(run: Parameters, context: RunContext, data: Dataset) -> None:
-    standardise = Standardise(data)
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
     training = training_split(run, data).to(context.device)
     test = data.test.subset(len(data.test), seed="pac_bayes_flatness").to(context.device)
     kept = context.artifact(run, "network", "weights")

@@ -7,6 +7,7 @@ from torch import nn
 
 from common.experiments import Field, RunContext
 from common.hessian import Hessian, Problem, sharpness, spectrum, trace
+from common.models import rescale
 
 from .shared.perceptron import PAPER, PerceptronParameters
 from .shared.trained_perceptron import images_of, network_of
@@ -36,15 +37,6 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         _measure(run, context, Problem(model, nn.CrossEntropyLoss(), (images, targets)))
         context.progress(number + 1, len(runs))
         context.checkpoint({"done": number + 1})
-
-
-@torch.no_grad()
-def rescale(model: nn.Module, alpha: float) -> None:
-    """Multiply weight and bias of the first layer by α and divide the weight of the second by it, in place."""
-    first, second = model.layers[0], model.layers[1]  # type: ignore[index]
-    first.weight.mul_(alpha)  # type: ignore[union-attr]
-    first.bias.mul_(alpha)  # type: ignore[union-attr]
-    second.weight.div_(alpha)  # type: ignore[union-attr]
 
 
 def _measure(run: Parameters, context: RunContext, problem: Problem) -> None:

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from common.datasets import Dataset, Split
+from common.datasets import Split
 from common.models import FullyConnected, ShallowCifar, initialise_uniform
-from common.training import Ensemble, FullyConnectedEnsemble
+from common.training import Ensemble, FullyConnectedEnsemble, Standardise
 
 Architecture = Literal["fully_connected", "convolutional"]
 CLASSES = 10
@@ -60,18 +60,6 @@ class Members:
         if self._batched is not None:
             return self._batched.module(member)
         return deepcopy(self._one_by_one.members[member])
-
-
-class Standardise:
-    """Bytes [n, channels, height, width] to float32 of mean 0 and deviation 1 for each channel of a training split."""
-
-    def __init__(self, data: Dataset) -> None:
-        mean, deviation = (torch.tensor(values).view(1, -1, 1, 1) for values in data.train.channel_statistics())
-        self._shift, self._scale = 255 * mean, 255 * deviation
-
-    def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        """The standardised images, same shape."""
-        return images.float().sub_(self._shift.to(images.device)).div_(self._scale.to(images.device))
 
 
 @torch.inference_mode()

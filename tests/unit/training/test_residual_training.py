@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from common.models.wide_resnet import WideResNet
-from common.training.images import PADDING, ImageBatches, channel_statistics
+from common.training.images import PADDING, ImageBatches
 from common.training.residual import Recipe, ResidualTraining, cross_entropy
 from common.training.schedules import linear_decay
 
@@ -58,14 +58,14 @@ def plain(padded: torch.Tensor, top: int, left: int, mirrored: bool, batches: Im
     """What a loader that treats one image after the other makes of it."""
     crop = padded[:, top : top + 8, left : left + 8]
     crop = crop.flip(-1) if mirrored else crop
-    return (crop - batches.mean[:, None, None]) / batches.deviation[:, None, None]
+    return batches.standardise(crop[None].byte())[0]
 
 
 def test_crops_and_flips_are_drawn_evenly() -> None:
     ramp = torch.arange(64, dtype=torch.uint8).view(1, 1, 8, 8).expand(1, 3, 8, 8) + 1
     batches = ImageBatches(ramp, torch.tensor([0]))
     found, _ = batches.take(torch.zeros(4000, dtype=torch.int64), torch.Generator().manual_seed(3))
-    centre = (found[:, 0, 4, 4] * batches.deviation[0] + batches.mean[0]).round()
+    centre = (found[:, 0, 4, 4] * batches.standardise.deviation[0] + batches.standardise.mean[0]).round()
     counts = torch.stack([(centre == value).sum() for value in centre.unique()])
     assert len(counts) > 60  # nearly every pixel of the image comes to lie there
     left_of_right = (found[:, 0, 4, 3] < found[:, 0, 4, 4]).double().mean()
@@ -86,10 +86,10 @@ def test_an_epoch_has_every_image_once_normalised_with_channels_last() -> None:
 
 
 def test_statistics_are_those_of_all_pixels_of_a_channel() -> None:
-    pictures, _ = images(9)
-    mean, deviation = channel_statistics(pictures)
-    assert torch.allclose(mean, pictures.float().mean((0, 2, 3)), rtol=1e-6)
-    assert torch.allclose(deviation, pictures.float().std((0, 2, 3), unbiased=False), rtol=1e-5)
+    pictures, targets = images(9)
+    found = ImageBatches(pictures, targets).standardise
+    assert torch.allclose(found.mean, pictures.float().mean((0, 2, 3)), rtol=1e-6)
+    assert torch.allclose(found.deviation, pictures.float().std((0, 2, 3), unbiased=False), rtol=1e-5)
 
 
 def test_what_are_not_bytes_of_images_is_refused() -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from common.datasets import Dataset, Split
+from common.models import rescale
 from replications.sgd_stability import (
     controls,
     edge_of_stability,
@@ -24,7 +25,6 @@ from replications.sgd_stability.analysis.edge_of_stability import metrics as edg
 from replications.sgd_stability.analysis.escape import metrics as escape_metrics
 from replications.sgd_stability.analysis.selection_diagram import metrics as selection_metrics
 from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
-from replications.sgd_stability.controls import _rescale
 from replications.sgd_stability.shared import layered_hessians
 from replications.sgd_stability.shared.layered_hessians import LayeredHessians
 from tests.context import Artifact, Checkpoint, MemoryContext
@@ -166,7 +166,7 @@ def test_arms_of_the_table_take_the_steps_that_they_promise_and_clipping_shorten
 def test_rescaled_neurons_are_sharper_and_compute_the_same():
     model, inputs, targets = regression((7, 6, 3), 11)
     before, first = model(inputs).detach(), LayeredHessians(model, inputs, targets)
-    _rescale(model, 4.0)
+    rescale(model, 4.0)
     torch.testing.assert_close(model(inputs).detach(), before, rtol=0, atol=1e-12)
     after = LayeredHessians(model, inputs, targets)
     values = [layered_hessians.largest_eigenvalue(each, generator(), 1e-3).value for each in (first, after)]
