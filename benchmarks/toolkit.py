@@ -76,7 +76,7 @@ def measured(work: Workload, repetitions: int) -> Iterator[Row]:
         "GGN": lambda: ggn @ vector,
         "norms": lambda: per_sample_gradient_norms(problem),
         "sampled diagonal": lambda: diagonal(problem, "ggn", method="monte carlo", draws=2),
-        "Tr(ΣG)": lambda: ggn.form(ggn.weighted_gradient(weights)),
+        "Tr(ΣG)": lambda: ggn.quadratic_form(ggn.weighted_gradient(weights)),
     }
     if name in EXACT:
         ours["exact trace"] = lambda: exact_ggn_traces(problem)
@@ -102,7 +102,7 @@ def measured(work: Workload, repetitions: int) -> Iterator[Row]:
 def _trace_rows(problem: Problem, hessian: Hessian, name: str, g: dict[str, float]) -> Iterator[Row]:
     source = generator(3)
     forms = torch.tensor([
-        hessian.form(signs((problem.size,), source, problem.parameters[0].detach())) for _ in range(24)
+        hessian.quadratic_form(signs((problem.size,), source, problem.parameters[0].detach())) for _ in range(24)
     ]).double()  # fmt: skip
     probes = max(1.0, float(forms.var() / (0.01 * trace(problem).value) ** 2))
     below, ratio = TRACE[name]

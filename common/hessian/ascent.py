@@ -29,6 +29,12 @@ class Maximum:
     converged: bool
     status: str
 
+    def __str__(self) -> str:
+        return (
+            f"projected gradient ascent, Barzilai–Borwein steps: {self.status}, {self.iterations} iterations, "
+            f"{self.evaluations} evaluations"
+        )
+
 
 def maximise(
     function: Callable[[Point], tuple[float, Point]],

@@ -17,7 +17,7 @@ Measure = Callable[[Problem, float, float, int], Estimate]
 
 
 def _exactly(value: float, cost: float, method: str) -> Estimate:
-    return Estimate(value, 0.0, passes=1, cost=cost, method=method)
+    return Estimate(value, passes=1, cost=cost, method=method)
 
 
 MEASURES: dict[str, tuple[str, Measure]] = {

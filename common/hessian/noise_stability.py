@@ -107,16 +107,14 @@ def noise_stability(
         raise ValueError(f"σ = {sigma}: it must be positive.")
     source = generator(seed)
     like = problem.parameters[0].detach()
-    change = loss_change(
-        problem, lambda: sigma * normal((problem.size,), source, like), relative_error=relative_error, budget=budget,
-        seed=seed, method="normal noise, antithetic",
-    )  # fmt: skip
+
+    def direction() -> torch.Tensor:
+        return sigma * normal((problem.size,), source, like)
+
+    method = "normal noise, antithetic"
+    change = loss_change(problem, direction, relative_error=relative_error, budget=budget, seed=seed, method=method)
     found = trace(problem, relative_error=relative_error / 2, budget=budget, seed=seed)
-    factor = sigma**2 / 2
-    curvature = Estimate(
-        factor * found.value, factor * found.standard_error, found.samples, found.passes, found.cost, found.seed,
-        f"σ²/2 · {found.method}", found.converged, reason=found.reason,
-    )  # fmt: skip
+    curvature = found.scaled(sigma**2 / 2, f"σ²/2 · {found.method}")
     if not has_kinks(problem):
         return NoiseStability(sigma, change, curvature, None)
     try:

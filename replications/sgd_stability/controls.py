@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from common.errors import UserError
 from common.experiments import Field, RunContext
 from common.models import FullyConnected, rescale
 from common.training import STOPPED, Batches, Descent
@@ -49,7 +50,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     test = test_images(setting, context)
     for member, run in enumerate(runs):
         model = ensemble.module(member)
-        assert isinstance(model, FullyConnected)
+        if not isinstance(model, FullyConnected):
+            raise UserError(f"{context.name}: only fully connected networks can be rescaled, not {run.network}.")
         rescale(model, run.rescaling)
         layered, source = LayeredHessians(model, *data), context.generator(run, "probes")
         context.record(

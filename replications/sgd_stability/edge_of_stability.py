@@ -11,6 +11,7 @@ from common.training import DIVERGED, STOPPED, Descent
 
 from .shared.image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
 from .shared.image_span import ImageSpan
+from .shared.squared_error import squared_error
 
 
 class Parameters(RegressionParameters):
@@ -120,7 +121,7 @@ class _Training:
             )  # fmt: skip
 
     def _problem(self, member: int) -> Problem:
-        return Problem(self.ensemble.module(member), torch.nn.MSELoss(), self.data, chunk=self.setting.chunk)
+        return Problem(self.ensemble.module(member), squared_error, self.data, chunk=self.setting.chunk)
 
     def state(self) -> dict[str, Any]:
         return {"descent": self.descent.state(), "vectors": self.vectors, "rounds": self.rounds}

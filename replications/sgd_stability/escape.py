@@ -62,12 +62,26 @@ def _linearised(
     layered = LayeredHessians(minima.module(member).double(), inputs, targets)
     linear = LinearisedSGD(layered.kernel(), run.learning_rate, run.batch_size)
     source = context.generator(run, "probes")
+    largest, uneven = largest_eigenvalue(layered, source, 1e-3), non_uniformity(layered, source, 1e-2)
+    criterion = criterion_ratio(
+        linear.kernel,
+        1,
+        learning_rate=run.learning_rate,
+        batch_size=run.batch_size,
+        generator=source,
+        relative_error=1e-3,
+    )
     context.record(
-        run, kind="minimum", sharpness=largest_eigenvalue(layered, source, 1e-3).value,
-        non_uniformity=non_uniformity(layered, source, 1e-2).value, hessian_norm=linear.hessian_norm,
-        criterion=criterion_ratio(linear.kernel, 1, run.learning_rate, run.batch_size, source, 1e-3).value,
-        radius=linear.radius(), decoupled_sum=linear.decoupled_sum(), noise_scale=linear.noise_scale,
-    )  # fmt: skip
+        run,
+        kind="minimum",
+        sharpness=largest.value,
+        non_uniformity=uneven.value,
+        hessian_norm=linear.hessian_norm,
+        criterion=criterion.value,
+        radius=linear.radius(),
+        decoupled_sum=linear.decoupled_sum(),
+        noise_scale=linear.noise_scale,
+    )
     return linear
 
 

@@ -75,7 +75,7 @@ def _draw(run: Parameters, context: RunContext) -> tuple[torch.Tensor, ...]:
 def _train(
     setting: Parameters, context: RunContext, network: Network, inputs: torch.Tensor, targets: torch.Tensor
 ) -> Network:
-    """Adam (0.9, 0.999) on ½ mean (f − f*)²."""
+    """Adam (0.9, 0.999) on mean (f − f*)²."""
     shapes = [network.outer.shape[1:], network.inner.shape[1:]]
     flat = torch.cat([network.outer, network.inner.flatten(1)], 1)
     state = context.restore() or {
@@ -87,14 +87,14 @@ def _train(
         inner, outer = flat[:, width:].unflatten(1, shapes[1]), flat[:, :width]
         before = inputs @ inner.transpose(1, 2)
         values = before.relu()
-        error = ((values @ outer[..., None])[..., 0] - targets) / setting.examples
+        error = 2 * ((values @ outer[..., None])[..., 0] - targets) / setting.examples
         back = (before > 0) * (error[..., None] * outer[:, None])
         gradient = torch.cat([(error[:, None] @ values)[:, 0], (back.transpose(1, 2) @ inputs).flatten(1)], 1)
         first = first.lerp(gradient, 0.1)
         second = second.lerp(gradient.square(), 0.001)
         rate = setting.learning_rate * 0.5 * (1 + math.cos(math.pi * step / setting.steps))
         rate *= (1 - 0.999 ** (step + 1)) ** 0.5 / (1 - 0.9 ** (step + 1))
-        flat = flat - rate * first / (second.sqrt() + 1e-12)
+        flat = flat - rate * first / (second.sqrt() + 2e-12)
         if (step + 1) % OFTEN == 0:
             context.progress(step + 1, setting.steps)
             context.checkpoint({"step": step + 1, "flat": flat, "first": first, "second": second})

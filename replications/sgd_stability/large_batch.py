@@ -1,43 +1,29 @@
 """Tables 1, 2 and 4 of Keskar et al.: accuracy and sharpness after ADAM with small and large batches."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from common.datasets import Dataset, Split
-from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
-from common.experiments.seeds import stream_seed
-from common.hessian import Problem, box_sharpness, sharpness, trace
+from common.datasets import Split
+from common.experiments import Field, RunContext
+from common.hessian import Problem, epsilon_sharpness, sharpness, trace
 from common.training import Standardise
 from common.training.crossings import LossWatch, near
 
-from .shared.classifiers import (
-    CLASSES,
-    Architecture,
-    Members,
-    flat,
-    hardest_first,
-    loss_and_error,
-    untrained,
-)
+from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
+from .shared.classifiers import Members, flat, hardest_first, loss_and_error, untrained
 
-KESKAR = "Keskar et al. 2017"
 CHECKS = 10
 """Looks at the training loss an epoch, for the first passing of `crossing_loss`."""
 
 
-class Parameters(ExperimentParameters):
+class Parameters(ClassifierParameters):
     """Settings of a training run and of the measurements at its end."""
 
-    dataset: DatasetName = Field("mnist", description="images", source=f"{KESKAR}, Table 1 (F1; C1: CIFAR-10)")
-    training_images: int = Field(60_000, ge=50, unit="images", description="size of the training set", source=KESKAR)
-    architecture: Architecture = Field("fully_connected", description="kind of network", source=f"{KESKAR}, Table 1")
-    hidden: tuple[int, ...] = Field((512,) * 5, description="units of the hidden layers", source="deviation D40")
     batch_size: int = Field(256, ge=1, unit="images", description="images a step", source=f"{KESKAR}: 256 or 10 %")
     learning_rate: float = Field(1e-3, gt=0, description="of ADAM", source="its default, which the authors take")
     epochs: int = Field(40, ge=1, unit="epochs", description="length of training", source="deviation D41")
-    labels: Literal["true", "shuffled"] = Field("true", description="labels of the training set", source="control")
     own_streams: bool = Field(False, description="own initial weights and batches for this arm", source="control")
     crossing_loss: float = Field(
         0.05, ge=0, unit="nats", description="training loss at whose first passing a run is measured too (0: never)",
@@ -51,16 +37,6 @@ class Parameters(ExperimentParameters):
         (1e-3, 5e-4), description="half widths ε of the box", source=f"{KESKAR}, Table 4"
     )
     ascent_steps: int = Field(10, ge=1, description="iterations of the maximisation", source=KESKAR)
-
-
-def training_split(run: Any, data: Dataset) -> Split:
-    """The training images of a run's seed, the same in every experiment; with random labels if it asks for them."""
-    split = data.train.subset(run.training_images, seed=stream_seed("large_batch", "split", run.seed, {}))
-    if run.labels == "shuffled":
-        source = torch.Generator().manual_seed(stream_seed("large_batch", "labels", run.seed, {}))
-        drawn = torch.randint(0, CLASSES, (len(split),), generator=source)
-        split = Split(f"{split.name}, random labels", split.inputs, drawn)
-    return split
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -99,7 +75,7 @@ class _Training:
         return {
             "epoch": self.epoch,
             "weights": self.members.weights,
-            "adam": dict(self.adam.state[self.members.weights]),
+            "adam": self.adam.state_dict(),
             "orders": [order.get_state() for order in self.orders],
             "crossed": [int(value) for value in self.crossed],
         }
@@ -109,7 +85,7 @@ class _Training:
             return
         self.epoch, self.crossed = state["epoch"], [bool(value) for value in state["crossed"]]
         self.members.weights.copy_(state["weights"])
-        self.adam.state[self.members.weights] = state["adam"]
+        self.adam.load_state_dict(state["adam"])
         for order, saved in zip(self.orders, state["orders"], strict=True):
             order.set_state(saved)
 
@@ -154,9 +130,7 @@ class _Training:
             self._record(member, "end", network, float(self.setting.epochs))
 
     def _measured(self, member: int) -> Split:
-        split = self.splits[member]
-        size = min(self.setting.measured_images, len(split))
-        return Split(split.name, split.inputs[:size], split.targets[:size])
+        return first(self.splits[member], self.setting.measured_images)
 
     def _record(self, member: int, kind: str, network: torch.nn.Module, epoch: float) -> None:
         training = loss_and_error(network, self.splits[member], self.standardise)
@@ -187,12 +161,12 @@ class _Training:
             "trace": float(trace(problem, relative_error=0.05, seed=seed).value),
         }
         for epsilon in epsilons:
-            found = box_sharpness(
+            found = epsilon_sharpness(
                 problem,
                 epsilon,
                 dimensions=self.setting.dimensions,
                 iterations=self.setting.ascent_steps,
                 seed=seed,
             )
-            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.converged}
+            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.ascent.converged}
         return values

@@ -433,7 +433,8 @@ paper.summary(
 
 # %% [markdown]
 # ## Noise follows the curvature
-# For the squared loss the noise is about $2L\,G$: as large as the loss, and pointing where the landscape is sharp.
+# For the lecture's loss $L$, half the mean of $e^2$, the noise is about $2L\,G$: as large as the loss, and pointing
+# where the landscape is sharp. (Learning rates and curvatures of this page are those of the mean of $e^2$ itself, D9.)
 # $\alpha$ measures the direction, $\beta$ the size, $\mu = \alpha\beta$ both.
 
 # %%

@@ -14,6 +14,7 @@ from common.training import DIVERGED, STOPPED, Batches, Descent
 from .shared.image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
 from .shared.image_span import ImageSpan
 from .shared.layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
+from .shared.squared_error import squared_error
 
 ROUND = 500
 """Steps between checkpoints."""
@@ -91,13 +92,20 @@ def measured(
             "non_uniformity": non_uniformity(layered, source, error),
         }
     else:
-        problem = Problem(model, torch.nn.MSELoss(), data)
-        gram = hessian.jacobian_kernel(problem).gram
+        problem = Problem(model, squared_error, data)
+        gram = hessian.empirical_ntk(problem).gram
         found = {
             "sharpness": hessian.sharpness(problem, relative_error=error, seed=run.seed).estimate,
             "non_uniformity": hessian.non_uniformity(problem, relative_error=error, seed=run.seed),
         }
-    found["criterion"] = criterion_ratio(gram, run.classes, run.learning_rate, run.batch_size, source, error)
+    found["criterion"] = criterion_ratio(
+        gram,
+        run.classes,
+        learning_rate=run.learning_rate,
+        batch_size=run.batch_size,
+        generator=source,
+        relative_error=error,
+    )
     values: dict[str, float | bool] = {name: estimate.value for name, estimate in found.items()}
     values |= {f"{name}_error": estimate.error for name, estimate in found.items()}
     return values | {"converged": all(estimate.converged for estimate in found.values())}

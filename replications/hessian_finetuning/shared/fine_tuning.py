@@ -186,7 +186,7 @@ class FineTuning:
                 tensor.copy_(state["weights"][name])
         self.rule.load_state_dict(state["rule"])
         self.batches.restore(state["batches"])
-        self.method.restore(state["method"])
+        self.method.restore(state["method"], self.weights)
         for generator, saved in zip(self.noise, state["noise"], strict=True):
             generator.set_state(saved)
 

@@ -5,7 +5,7 @@ import math
 import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
-from common.hessian import Eigenpairs, Estimate, Matrix, Spectrum, eigenpairs
+from common.hessian import Eigenpairs, Estimate, LinearOperator, Spectrum, eigenpairs
 
 from .perceptron import SECTION_5
 
@@ -26,11 +26,11 @@ class OutlierParameters(ExperimentParameters):
 
 
 def curvature_columns(
-    matrix: Matrix, total: Estimate, run: OutlierParameters, *, seed: int, source: torch.Generator
+    operator: LinearOperator, total: Estimate, run: OutlierParameters, *, seed: int, source: torch.Generator
 ) -> dict[str, float | bool]:
     """Tr H (`total`), Tr H² and λ₁ with their errors; `seed` is for eigenvalues, `source` for probes."""
-    pairs = eigenpairs(matrix, run.outliers, relative_error=run.eigenvalue_error, seed=seed)
-    squared = squared_norm(matrix, pairs, run.norm_probes, source)
+    pairs = eigenpairs(operator, run.outliers, relative_error=run.eigenvalue_error, seed=seed)
+    squared = squared_norm(operator, pairs, run.norm_probes, source)
     largest = int(pairs.values.argmax())
     return {
         "trace": total.value,
@@ -50,7 +50,7 @@ def record_nodes(context: RunContext, run: ExperimentParameters, density: Spectr
             context.record(run, kind="node", vector=vector, node=node, weight=weight)
 
 
-def squared_norm(matrix: Matrix, pairs: Eigenpairs, probes: int, source: torch.Generator) -> Estimate:
+def squared_norm(operator: LinearOperator, pairs: Eigenpairs, probes: int, source: torch.Generator) -> Estimate:
     """Tr A² with its standard error: Σ ‖A vᵢ‖² over the given eigenvectors, and probes in what is orthogonal to them.
 
     With V the orthonormal vectors and Q = I − VVᵀ, Tr A² = Tr VᵀA²V + E ‖A Q z‖² for random signs z, whatever V is;
@@ -70,9 +70,9 @@ def squared_norm(matrix: Matrix, pairs: Eigenpairs, probes: int, source: torch.G
     vectors = pairs.vectors
     forms = []
     for _ in range(probes):
-        signs = torch.randint(0, 2, (matrix.size,), generator=source).to(vectors).mul_(2).sub_(1)
+        signs = torch.randint(0, 2, (operator.size,), generator=source).to(vectors).mul_(2).sub_(1)
         beside = signs - vectors @ (vectors.T @ signs)
-        forms.append(float((matrix @ beside).double().square().sum()))
+        forms.append(float((operator @ beside).double().square().sum()))
     sample = torch.tensor(forms, dtype=torch.float64)
     along = float((pairs.values.double().square() + pairs.residuals.double().square()).sum())
     return Estimate(along + float(sample.mean()), float(sample.std()) / math.sqrt(probes))

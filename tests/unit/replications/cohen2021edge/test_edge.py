@@ -12,7 +12,7 @@ from replications.cohen2021edge import quadratic_model
 from replications.cohen2021edge.quadratic_model import quadratic_descent
 from replications.cohen2021edge.quadratic_thresholds import growth_rate, threshold
 from replications.cohen2021edge.shared.setting import Rule, stability_factor
-from tests.unit.replications.cohen2021edge.samples import Context
+from tests.unit.replications.cohen2021edge.samples import image_context
 
 
 @pytest.mark.parametrize("momentum", [0.1, 0.5, 0.9, 0.99])
@@ -39,21 +39,19 @@ def test_the_moments_of_a_seed_share_its_training_and_find_what_each_finds_alone
     }
     moments: list[dict[str, Any]] = [{"start_ratio": 0.01}, {"start_ratio": 0.01, "wait": 4}, {"start_ratio": 1e6}]
     runs = [quadratic_model.Parameters(seed=seed, **common, **moment) for moment in moments for seed in (0, 1)]
-    together = Context()
-    quadratic_model.run(runs, together)  # type: ignore[arg-type]
-    assert together.checkpoints == 4  # of one training, for six runs
+    together = image_context()
+    quadratic_model.run(runs, together)
+    assert len(together.checkpoints) == 4  # of one training, for six runs
     for one in runs:
-        alone = Context()
-        quadratic_model.run([one], alone)  # type: ignore[arg-type]
-        mine = [row for row, run in zip(together.rows, together.of, strict=True) if run is one]
+        alone = image_context()
+        quadratic_model.run([one], alone)
+        mine = [row for row in together.rows if row["run"] == together.run_of(one).name]
         assert [row for row in mine if row["kind"] == "from_here"] == [
             row for row in alone.rows if row["kind"] == "from_here"
         ]
         along = [(row["step"], row["ratio"]) for row in alone.rows if row["kind"] == "along"]
         assert [(row["step"], row["ratio"]) for row in mine if row["kind"] == "along"][: len(along)] == along
-    assert {
-        run.start_ratio for row, run in zip(together.rows, together.of, strict=True) if row["kind"] == "from_here"
-    } == {0.01}  # type: ignore[attr-defined]
+    assert {row["start_ratio"] for row in together.rows if row["kind"] == "from_here"} == {0.01}
 
 
 @pytest.mark.parametrize("rate", [0.5, 1.2])

@@ -1,6 +1,5 @@
 """The experiments on small generated data: training, bounds, what is recorded, metrics, figures and claims."""
 
-import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import torch
 from common.claims.checking import check
 from common.claims.judging import judge
 from common.claims.schema import load_claims
-from common.experiments.seeds import stream_seed
 from replications.gnn_bounds import bound_comparison, graph_dependence, sensitivity, toy_linear
 from replications.gnn_bounds.analysis import bound_comparison as bound_comparison_analysis
 from replications.gnn_bounds.analysis import graph_dependence as graph_dependence_analysis
@@ -22,6 +20,7 @@ from replications.gnn_bounds.analysis import social_networks as social_networks_
 from replications.gnn_bounds.analysis import toy_linear as toy_linear_analysis
 from replications.gnn_bounds.bound_comparison import _Members
 from replications.gnn_bounds.shared.graph_data import generated, prepare
+from tests.context import Artifact, MemoryContext
 
 FOLDER = Path(bound_comparison.__file__).parent
 SMALL = {"source": "generated", "graphs": 24, "width": 5, "steps": 4, "folds": 4, "trace_budget": 3.0}
@@ -34,62 +33,21 @@ AXES = {
 }
 
 
-class Context:
-    """Records, artifacts and checkpoints in memory; streams as the framework derives them."""
-
-    def __init__(self, saved: Any = None, kept: dict[Any, dict[str, torch.Tensor]] | None = None) -> None:
-        self.device = torch.device("cpu")
-        self.saved, self.kept = saved, {} if kept is None else kept
-        self.rows: list[dict[str, Any]] = []
-        self.states: list[Any] = []
-        self.gone: list[str] = []
-
-    def stream_seed(self, run: Any, stream: str) -> int:
-        return stream_seed("test", stream, run.seed, {"setting": run.model_dump_json(exclude={"seed"})})
-
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return torch.Generator().manual_seed(self.stream_seed(run, stream))
-
-    def record(self, run: Any, **values: Any) -> None:
-        self.rows.append({**run.model_dump(), **values})
-
-    def save(self, run: Any, name: str, tensors: dict[str, torch.Tensor]) -> None:
-        self.kept[key(run)] = {item: tensor.detach().clone() for item, tensor in tensors.items()}
-
-    def artifact(self, run: Any, need: str, name: str) -> dict[str, torch.Tensor]:
-        return self.kept[key(run)]
-
-    def restore(self) -> Any:
-        return self.saved
-
-    def checkpoint(self, state: Any) -> None:
-        self.states.append(copy.deepcopy(state))
-
-    def diverged(self, run: Any, reason: str) -> None:
-        self.gone.append(reason)
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        pass
-
-
-def key(run: Any) -> tuple[Any, ...]:
-    return run.model, run.depth, run.fold, run.seed
-
-
 def parameters(**changes: Any) -> bound_comparison.Parameters:
     return bound_comparison.Parameters(**{**SMALL, **changes})
 
 
 @pytest.fixture(scope="module")
-def compared() -> tuple[pd.DataFrame, dict[Any, dict[str, torch.Tensor]]]:
+def compared() -> tuple[pd.DataFrame, list[Artifact]]:
     """Records of both networks at three depths, two folds and two seeds; and what was kept."""
-    rows, kept = [], {}
+    rows, kept = [], []
     for model in ("gcn", "mpnn"):
         for depth in (2, 4, 6):
-            context = Context(kept=kept)
+            context = MemoryContext("bound_comparison")
             runs = [parameters(model=model, depth=depth, fold=f, seed=s) for f in (0, 1) for s in (0, 1)]
             bound_comparison.run(runs, context)
             rows += context.rows
+            kept += context.artifacts
     table = pd.DataFrame(rows)
     table["dataset"] = "generated"
     names = [f"dataset=generated,{','.join(f'{axis}={row[axis]}' for axis in AXES['sensitivity'][1:])}" for row in rows]
@@ -99,7 +57,7 @@ def compared() -> tuple[pd.DataFrame, dict[Any, dict[str, torch.Tensor]]]:
 def members(model: str, **changes: Any) -> _Members:
     runs = [parameters(model=model, depth=4, seed=s, **changes) for s in (0, 1)]
     data = prepare(generated(24, 0.15, 2024), model, 8, torch.device("cpu"))
-    return _Members(runs, Context(), data)
+    return _Members(runs, MemoryContext(), data)
 
 
 # Training
@@ -109,11 +67,11 @@ def members(model: str, **changes: Any) -> _Members:
 def test_members_trained_together_learn_what_they_learn_alone(model: str) -> None:
     runs = [parameters(model=model, depth=4, seed=s, fold=f) for s, f in ((0, 0), (1, 0), (0, 1))]
     data = prepare(generated(24, 0.15, 2024), model, 8, torch.device("cpu"))
-    together = _Members(runs, Context(), data)
-    together.train(Context())
+    together = _Members(runs, MemoryContext(), data)
+    together.train(MemoryContext())
     for place, run in enumerate(runs):
-        alone = _Members([run], Context(), data)
-        alone.train(Context())
+        alone = _Members([run], MemoryContext(), data)
+        alone.train(MemoryContext())
         for one, many in zip(alone.weights, together.weights, strict=True):
             torch.testing.assert_close(one[0], many[place], rtol=1e-4, atol=1e-5)
 
@@ -131,12 +89,12 @@ def test_training_lowers_the_loss_of_training_graphs_and_test_graphs_have_no_say
     group = members("gcn", steps=30)
     hidden = [~group.training[place] for place in (0, 1)]
     before = group.logits().detach()
-    group.train(Context())
+    group.train(MemoryContext())
     after = group.logits().detach()
     other = members("gcn", steps=30)
     for place in (0, 1):
         other.targets[place, hidden[place]] = 1 - other.targets[place, hidden[place]]
-    other.train(Context())
+    other.train(MemoryContext())
     assert all(torch.equal(a, b) for a, b in zip(group.weights, other.weights, strict=True))
     losses = [
         torch.nn.functional.cross_entropy(logits[0][group.training[0]], group.targets[0][group.training[0]])
@@ -147,11 +105,11 @@ def test_training_lowers_the_loss_of_training_graphs_and_test_graphs_have_no_say
 
 def test_a_run_resumed_after_any_step_records_what_an_uninterrupted_one_does() -> None:
     runs = [parameters(model="mpnn", depth=4, seed=s) for s in (0, 1)]
-    straight = Context()
+    straight = MemoryContext("bound_comparison")
     bound_comparison.run(runs, straight)
-    assert len(straight.states) == SMALL["steps"]
-    for state in straight.states:
-        resumed = Context(saved=state)
+    assert len(straight.checkpoints) == SMALL["steps"]
+    for checkpoint in straight.checkpoints:
+        resumed = MemoryContext("bound_comparison", begun=checkpoint)
         bound_comparison.run(runs, resumed)
         assert resumed.rows == straight.rows
 
@@ -189,7 +147,7 @@ def apart(compared) -> pd.DataFrame:
     rows = []
     for name, row in records.set_index("run").iterrows():
         run = sensitivity.Parameters(width=5, **{axis: row[axis] for axis in ("model", "depth", "fold", "seed")})
-        context = Context(kept=kept)
+        context = MemoryContext("sensitivity", needed=kept, match=("model", "depth", "fold", "seed"))
         sensitivity.run([run], context)
         rows += [{**each, "run": name, "dataset": "generated"} for each in context.rows]
     return pd.DataFrame(rows)
@@ -235,7 +193,7 @@ def toy() -> pd.DataFrame:
                 steps=40,
                 **changes,
             )
-            context = Context()
+            context = MemoryContext()
             toy_linear.run([run], context)
             rows += [{**row, "arm": arm, "run": f"arm={arm},seed={seed}"} for row in context.rows]
     return pd.DataFrame(rows)
@@ -257,7 +215,7 @@ def dependence() -> pd.DataFrame:
     rows = []
     for graph in ("star", "path", "regular", "erdos_renyi", "barabasi_albert", "block_model", "ensemble"):
         run = graph_dependence.Parameters(kind=graph, nodes=30, ensemble=20)
-        context = Context()
+        context = MemoryContext()
         graph_dependence.run([run], context)
         rows += [{**row, "graph": graph, "run": f"graph={graph},seed=0"} for row in context.rows]
     return pd.DataFrame(rows)

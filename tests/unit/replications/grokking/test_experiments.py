@@ -22,14 +22,14 @@ from replications.grokking import (
     update_step,
 )
 from replications.grokking.analysis import gradient_variance as gradient_variance_analysis
-from tests.unit.replications.grokking.context import Context
+from tests.context import MemoryContext
 from tests.unit.replications.grokking.shared.test_training import TINY
 
 
 def records(module: Any, arms: dict[str, dict[str, Any]], axis: str, seeds: int = 2, **given: Any) -> pd.DataFrame:
     rows = []
     for arm, changes in arms.items():
-        context = Context(module.__name__, **given)
+        context = MemoryContext(module.__name__, **given)
         runs = [module.Parameters(**{**changes, "seed": seed}) for seed in range(seeds)]
         module.run(runs, context)
         rows += [{**row, axis: arm, "run": f"{arm},{row['seed']}"} for row in context.rows]
@@ -38,10 +38,8 @@ def records(module: Any, arms: dict[str, dict[str, Any]], axis: str, seeds: int 
 
 def all_records() -> dict[str, pd.DataFrame]:
     train = {**TINY, "curvature_times": 1}
-    network = {"network": None}
-    context = Context("modular_addition")
+    context = MemoryContext("modular_addition")
     modular_addition.run([modular_addition.Parameters(**{**train, "steps": 2})], context)
-    network["network"] = context.kept[0][1]
     sizes = {name: TINY[name] for name in ("modulus", "layers", "width", "heads")}
     variance = {**sizes, "pairs": 40, "draws": 6, "smooth_width": 6, "quartic_size": 50}
     tables = {
@@ -52,7 +50,7 @@ def all_records() -> dict[str, pd.DataFrame]:
         "controls": records(
             controls, {"true_answers": train, "shuffled_answers": {**train, "answers": "shuffled"}}, "arm"
         ),
-        "gradient_variance": records(gradient_variance, {"all": variance}, "arm", needed=network),
+        "gradient_variance": records(gradient_variance, {"all": variance}, "arm", needed=context.artifacts, match=()),
         "matrix_sensing": records(
             matrix_sensing,
             {rule: {"rule": rule, "steps": 40, "records": 4} for rule in ("plain", "nso", "wp_sgd")},
@@ -126,7 +124,7 @@ def test_noise_on_a_quartic_has_the_variance_of_theory(tables: dict[str, pd.Data
 
 def test_the_trace_of_matrix_sensing_is_that_of_the_dense_hessian() -> None:
     run = matrix_sensing.Parameters(size=4, measurements=6)
-    problems = matrix_sensing.draw_problems([run], Context("x"))
+    problems = matrix_sensing.draw_problems([run], MemoryContext())
 
     class Factor(torch.nn.Module):
         def __init__(self) -> None:
@@ -147,9 +145,8 @@ def test_a_resumed_matrix_sensing_has_the_same_records() -> None:
     def runs() -> list[Any]:
         return [matrix_sensing.Parameters(rule="nso", steps=20, records=5, seed=seed) for seed in range(2)]
 
-    whole = Context("x")
+    whole = MemoryContext()
     matrix_sensing.run(runs(), whole)
-    state, rows = whole.states[9]
-    resumed = Context("x", saved=state)
+    resumed = MemoryContext(begun=whole.checkpoints[9])
     matrix_sensing.run(runs(), resumed)
-    assert whole.rows[:rows] + resumed.rows == whole.rows
+    assert resumed.rows == whole.rows

@@ -1,6 +1,5 @@
 """Figs. 2 and 3 on tiny networks: records, metrics, figures, claims, resuming."""
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from replications.hessian_finetuning.analysis import noise_injection as noise_in
 from replications.hessian_finetuning.analysis import seven_methods as seven_methods_analysis
 from replications.hessian_finetuning.shared import fine_tuning
 from replications.hessian_finetuning.shared.methods import METHODS
-from tests.unit.replications.grokking.context import Context
+from tests.context import MemoryContext
 
 from .tiny import network
 
@@ -55,7 +54,7 @@ def noise_runs(arm: str) -> list[noise_injection.Parameters]:
 
 @pytest.fixture(scope="module")
 def seven() -> pd.DataFrame:
-    context = Context("seven_methods")
+    context = MemoryContext("seven_methods")
     seven_methods.run(seven_runs(), context)
     rows = pd.DataFrame(context.rows)
     return rows.assign(run=rows["method"] + "," + rows["strength"].astype(str) + "," + rows["seed"].astype(str))
@@ -65,7 +64,7 @@ def seven() -> pd.DataFrame:
 def noise() -> pd.DataFrame:
     tables = []
     for arm in ARMS:
-        context = Context("noise_injection")
+        context = MemoryContext("noise_injection")
         noise_injection.run(noise_runs(arm), context)
         rows = pd.DataFrame(context.rows)
         tables.append(rows.assign(arm=arm, run=arm + "," + rows["seed"].astype(str)))
@@ -122,28 +121,28 @@ def test_the_grid_gives_each_method_strengths_that_it_takes() -> None:
 
 def test_seven_methods_resumed_anywhere_have_the_same_records() -> None:
     runs = seven_runs((1, 2))
-    whole = Context("seven_methods")
+    whole = MemoryContext("seven_methods")
     seven_methods.run(runs, whole)
-    for state, rows in whole.states[3 :: len(whole.states) // 3]:
-        resumed = Context("seven_methods", saved=copy.deepcopy(state))
+    for checkpoint in whole.checkpoints[3 :: len(whole.checkpoints) // 3]:
+        resumed = MemoryContext("seven_methods", begun=checkpoint)
         seven_methods.run(runs, resumed)
-        assert whole.rows[:rows] + resumed.rows == whole.rows
+        assert resumed.rows == whole.rows
 
 
 def test_noise_injection_resumed_anywhere_has_the_same_records() -> None:
-    whole = Context("noise_injection")
+    whole = MemoryContext("noise_injection")
     noise_injection.run(noise_runs("nso"), whole)
-    for state, rows in whole.states[:-1:3]:
-        resumed = Context("noise_injection", saved=copy.deepcopy(state))
+    for checkpoint in whole.checkpoints[:-1:3]:
+        resumed = MemoryContext("noise_injection", begun=checkpoint)
         noise_injection.run(noise_runs("nso"), resumed)
-        assert whole.rows[:rows] + resumed.rows == whole.rows
+        assert resumed.rows == whole.rows
 
 
 def test_a_run_that_leaves_the_numbers_is_reported_and_the_others_are_recorded() -> None:
     runs = [
         seven_methods.Parameters(**{**TINY, "learning_rate": 1e200}, strengths=(1, 1, 1, 1), seed=k) for k in (0, 1)
     ]
-    context = Context("seven_methods")
+    context = MemoryContext("seven_methods")
     seven_methods.run(runs, context)
-    assert [seed for seed, _ in context.gone] == [0, 1]
+    assert list(context.divergences) == [context.run_of(run).name for run in runs]
     assert context.rows == []

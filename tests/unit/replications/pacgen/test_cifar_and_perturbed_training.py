@@ -18,8 +18,9 @@ from replications.pacgen.analysis import cifar_learning_rate as cifar_learning_r
 from replications.pacgen.analysis import perturbed_training as perturbed_training_analysis
 from replications.pacgen.analysis.perturbed_training import DATA
 from replications.pacgen.analysis.perturbed_training import metrics as perturbed_metrics
+from tests.context import Checkpoint, MemoryContext
 
-from .test_toy_and_sweeps import TINY, Context
+from .test_toy_and_sweeps import TINY
 
 THIN: dict[str, Any] = {"depth": 10, "widening": 1, "width": 4, "side": 16, "training_images": 24, "test_images": 12,
                         "epochs": 2, "batch_size": 8, "learning_rate": 1e-3}  # fmt: skip
@@ -35,24 +36,22 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 
 
-class PictureContext(Context):
-    """With coloured pictures of 32 × 32 pixels."""
+def pictures() -> Dataset:
+    """Coloured ones of 32 × 32 pixels."""
+    source = torch.Generator().manual_seed(0)
 
-    def data(self, name: str) -> Dataset:
-        source = torch.Generator().manual_seed(0)
+    def split(part: str, count: int) -> Split:
+        images = torch.randint(0, 256, (count, 3, 32, 32), generator=source, dtype=torch.uint8)
+        return Split(f"pictures/{part}", images, torch.randint(0, 10, (count,), generator=source))
 
-        def split(part: str, count: int) -> Split:
-            images = torch.randint(0, 256, (count, 3, 32, 32), generator=source, dtype=torch.uint8)
-            return Split(f"pictures/{part}", images, torch.randint(0, 10, (count,), generator=source))
-
-        return Dataset("pictures", "random pictures", 10, "none", split("train", 40), split("test", 20))
+    return Dataset("pictures", "random pictures", 10, "none", split("train", 40), split("test", 20))
 
 
 def sweep_records(experiment: Any, axis: str, values: list[Any]) -> pd.DataFrame:
     rows = []
     for value in values:
         for momentum in (0.0, 0.5):
-            context = PictureContext(experiment.__name__)
+            context = MemoryContext(experiment.__name__, data=pictures())
             setting = {**TINY, "test_images": 12, "momentum": momentum, axis: value}
             experiment.run([experiment.Parameters(**setting, seed=seed) for seed in range(2)], context)
             rows += [{**row, "run": f"{value} {momentum} {row['seed']}"} for row in context.rows]
@@ -64,14 +63,16 @@ def batches() -> pd.DataFrame:
     return sweep_records(cifar_batch_size, "batch_size", [4, 8])
 
 
-def perturbed_run(arm: str, seed: int = 0, saved: Any = None, **more: Any) -> PictureContext:
+def perturbed_run(arm: str, seed: int = 0, begun: Checkpoint | None = None, **more: Any) -> MemoryContext:
     run = perturbed_training.Parameters(**{**THIN, **ARMS[arm], "seed": seed, **more})
-    context = PictureContext("perturbed_training", arms={id(run): {"data": "cifar10", "arm": arm}}, saved=saved)
+    context = MemoryContext(
+        "perturbed_training", axes=lambda run: {"data": "cifar10", "arm": arm}, data=pictures(), begun=begun
+    )
     perturbed_training.run([run], context)
     return context
 
 
-def with_axes(context: PictureContext, arm: str, seed: int = 0) -> list[dict[str, Any]]:
+def with_axes(context: MemoryContext, arm: str, seed: int = 0) -> list[dict[str, Any]]:
     return [{**row, "run": f"{arm} {seed}", "arm": arm, "data": "cifar10"} for row in context.rows]
 
 
@@ -110,14 +111,13 @@ def test_each_momentum_has_its_column_of_panels(batches: pd.DataFrame) -> None:
 @pytest.mark.parametrize("arm", ["none", "perturbed", "isotropic_hundredth"])
 def test_a_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does(arm: str) -> None:
     straight = perturbed_run(arm, epochs=3)
-    assert len(straight.states) == 3
-    for state, done in straight.states[:2]:
-        resumed = perturbed_run(arm, saved=state, epochs=3)
-        assert straight.rows[:done] + resumed.rows == straight.rows
+    assert len(straight.checkpoints) == 3
+    for checkpoint in straight.checkpoints[:2]:
+        assert perturbed_run(arm, begun=checkpoint, epochs=3).rows == straight.rows
 
 
 def test_arms_of_a_seed_start_alike_and_only_perturbed_ones_say_how_far(perturbed: pd.DataFrame) -> None:
-    context, models = PictureContext("perturbed_training"), []
+    context, models = MemoryContext("perturbed_training", data=pictures()), []
     for arm in ARMS:
         run = perturbed_training.Parameters(**{**THIN, **ARMS[arm]})
         train = context.data("x").train

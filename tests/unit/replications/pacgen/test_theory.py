@@ -1,9 +1,7 @@
 """pacGen's illustration, trade-off, reparametrisation and bounds, on small cases with known answers."""
 
-import copy
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,6 @@ from common.bounds.pacgen import pacgen
 from common.claims.checking import check
 from common.claims.schema import load_claims
 from common.datasets import Dataset, Split
-from common.experiments.seeds import stream_seed
 from common.hessian import dense_hessian
 from replications.pacgen import (
     network_bounds,
@@ -31,68 +28,38 @@ from replications.pacgen.analysis import sharpness_illustration as sharpness_ill
 from replications.pacgen.analysis import toy_bounds as toy_bounds_analysis
 from replications.pacgen.analysis import two_layer_network as two_layer_network_analysis
 from replications.pacgen.shared.two_layer_curvature import Curvature
+from tests.context import Artifact, MemoryContext
 from tests.unit.replications.pacgen.samples import small_problem
 
 FOLDER = Path(toy_bounds.__file__).parent
 TRAINING = {"training_images": 40, "width": 4, "batch_size": 8, "epochs": 2}
 
 
-class Context:
-    """Records, artifacts and checkpoints in memory."""
+def small_images() -> Dataset:
+    generator = torch.Generator().manual_seed(0)
 
-    def __init__(self, experiment: str, kept: dict[int, Any] | None = None, saved: Any = None) -> None:
-        self.device = torch.device("cpu")
-        self.experiment, self.saved = experiment, saved
-        self.kept: dict[int, Any] = {} if kept is None else kept
-        self.rows: list[dict[str, Any]] = []
-        self.states: list[tuple[Any, int]] = []
+    def split(part: str, count: int) -> Split:
+        images = torch.randint(0, 256, (count, 1, 6, 6), generator=generator, dtype=torch.uint8)
+        return Split(f"small/{part}", images, torch.randint(0, 10, (count,), generator=generator))
 
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return torch.Generator().manual_seed(stream_seed(self.experiment, stream, run.seed, {}))
-
-    def record(self, run: Any, **values: Any) -> None:
-        self.rows.append({**run.model_dump(), **values})
-
-    def save(self, run: Any, name: str, tensors: Any) -> None:
-        self.kept[run.seed] = {key: tensor.clone() for key, tensor in tensors.items()}
-
-    def artifact(self, run: Any, need: str, name: str) -> Any:
-        return self.kept[run.seed]
-
-    def restore(self) -> Any:
-        return self.saved
-
-    def checkpoint(self, state: Any) -> None:
-        self.states.append((copy.deepcopy(state), len(self.rows)))
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        pass
-
-    def data(self, name: str) -> Dataset:
-        generator = torch.Generator().manual_seed(0)
-
-        def split(part: str, count: int) -> Split:
-            images = torch.randint(0, 256, (count, 1, 6, 6), generator=generator, dtype=torch.uint8)
-            return Split(f"small/{part}", images, torch.randint(0, 10, (count,), generator=generator))
-
-        return Dataset("small", "random images", 10, "none", split("train", 60), split("test", 30))
+    return Dataset("small", "random images", 10, "none", split("train", 60), split("test", 30))
 
 
-def frame(context: Context, *axes: str) -> pd.DataFrame:
+def frame(context: MemoryContext, *axes: str) -> pd.DataFrame:
     rows = [{**row, "run": ",".join(f"{axis}={row[axis]:g}" for axis in axes)} for row in context.rows]
     return pd.DataFrame(rows)
 
 
 @pytest.fixture(scope="module")
-def networks() -> dict[int, Any]:
-    context = Context("two_layer_network")
+def networks() -> list[Artifact]:
+    context = MemoryContext("two_layer_network", data=small_images())
     two_layer_network.run([two_layer_network.Parameters(**TRAINING, seed=s) for s in range(2)], context)
-    return context.kept
+    return context.artifacts
 
 
 @pytest.fixture(scope="module")
-def rescaled(networks: dict[int, Any]) -> pd.DataFrame:
-    context = Context("reparametrisation", networks)
+def rescaled(networks: list[Artifact]) -> pd.DataFrame:
+    context = MemoryContext("reparametrisation", data=small_images(), needed=networks)
     for alpha in (0.3, 1.0, 3.0):
         settings = {**TRAINING, "alpha": alpha, "curvature_images": 30}
         reparametrisation.run([reparametrisation.Parameters(**settings, seed=s) for s in range(2)], context)
@@ -100,8 +67,8 @@ def rescaled(networks: dict[int, Any]) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def network_records(networks: dict[int, Any]) -> pd.DataFrame:
-    context = Context("network_bounds", networks)
+def network_records(networks: list[Artifact]) -> pd.DataFrame:
+    context = MemoryContext("network_bounds", data=small_images(), needed=networks)
     settings = {**TRAINING, "curvature_images": 30, "scales": (0.5, 1, 2)}
     network_bounds.run([network_bounds.Parameters(**settings, seed=s) for s in range(2)], context)
     return frame(context, "seed")
@@ -110,17 +77,17 @@ def network_records(networks: dict[int, Any]) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def toy_records() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Trade-off and bounds of two mixtures."""
-    context = Context("perturbation_tradeoff")
+    context = MemoryContext("perturbation_tradeoff")
     runs = [perturbation_tradeoff.Parameters(seed=s, levels=7, zooms=3, grid_points=41) for s in range(2)]
     perturbation_tradeoff.run(runs, context)
-    bounds = Context("toy_bounds", context.kept)
+    bounds = MemoryContext("toy_bounds", needed=context.artifacts)
     toy_bounds.run([toy_bounds.Parameters(seed=s, fresh_examples=200, draws=4) for s in range(2)], bounds)
     return frame(context, "seed"), frame(bounds, "seed")
 
 
 @pytest.fixture(scope="module")
 def illustration() -> pd.DataFrame:
-    context = Context("sharpness_illustration")
+    context = MemoryContext("sharpness_illustration")
     runs = [sharpness_illustration.Parameters(curvature=h, points=11) for h in (0.5, 2.0)]
     sharpness_illustration.run(runs, context)
     return frame(context, "curvature")
@@ -141,13 +108,14 @@ def test_rescaling_keeps_the_function_and_obeys_equation_23():
 
 def test_training_resumed_after_any_epoch_ends_with_the_same_bits():
     runs = [two_layer_network.Parameters(**{**TRAINING, "epochs": 3}, seed=s) for s in range(2)]
-    straight = Context("two_layer_network")
+    straight = MemoryContext("two_layer_network", data=small_images())
     two_layer_network.run(runs, straight)
-    for state, done in straight.states:
-        resumed = Context("two_layer_network", saved=copy.deepcopy(state))
+    for checkpoint in straight.checkpoints:
+        resumed = MemoryContext("two_layer_network", data=small_images(), begun=checkpoint)
         two_layer_network.run(runs, resumed)
-        assert straight.rows[:done] + resumed.rows == straight.rows
-        assert torch.equal(resumed.kept[1]["trained"], straight.kept[1]["trained"])
+        assert resumed.rows == straight.rows
+        for mine, whole in zip(resumed.artifacts, straight.artifacts, strict=True):
+            assert torch.equal(mine.tensors["trained"], whole.tensors["trained"])
     assert two_layer_network_analysis.metrics(frame(straight, "seed"))["training_loss"].notna().all()
 
 
@@ -176,10 +144,10 @@ def test_inequalities_of_the_paper_hold_on_the_toy_and_its_optimum_is_found(toy_
 
 
 def test_a_mixture_hunt_that_finds_nothing_is_settled_and_out_of_the_regime(toy_records):
-    context = Context("perturbation_tradeoff")
+    context = MemoryContext("perturbation_tradeoff")
     run = perturbation_tradeoff.Parameters(seed=7, most_mixtures=1, flatter_by=1e9, grid_points=41)
     perturbation_tradeoff.run([run], context)
-    bounds = Context("toy_bounds", context.kept)
+    bounds = MemoryContext("toy_bounds", needed=context.artifacts)
     toy_bounds.run([toy_bounds.Parameters(seed=7)], bounds)
     for analysis, found, records in (
         (perturbation_tradeoff_analysis, context, toy_records[0]),

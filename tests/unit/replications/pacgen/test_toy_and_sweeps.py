@@ -1,6 +1,5 @@
 """pacGen's own pieces on data that takes no download: sweeps, toy, metrics, figures, claims."""
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import torch
 from common.claims.checking import check
 from common.claims.schema import load_claims
 from common.datasets import Dataset, Split
-from common.experiments.seeds import stream_seed
 from replications.pacgen import batch_size, controls, learning_rate, toy_landscape
 from replications.pacgen.analysis import batch_size as batch_size_analysis
 from replications.pacgen.analysis import controls as controls_analysis
@@ -21,6 +19,7 @@ from replications.pacgen.analysis import toy_landscape as toy_landscape_analysis
 from replications.pacgen.shared.measures import _mean_squares
 from replications.pacgen.shared.sweep import _Training
 from replications.pacgen.shared.sweep_setting import prepare
+from tests.context import MemoryContext
 
 FOLDER = Path(toy_landscape.__file__).parent
 TINY = {
@@ -50,46 +49,10 @@ def digits(train: int = 60, test: int = 30) -> Dataset:
     return Dataset("digits", "random images", 10, "none", split("train", train), split("test", test))
 
 
-class Context:
-    """Records and checkpoints in memory; streams as the framework derives them."""
-
-    def __init__(self, experiment: str, arms: dict[int, dict[str, Any]] | None = None, saved: Any = None) -> None:
-        self.device = torch.device("cpu")
-        self.experiment, self.arms, self.saved = experiment, arms or {}, saved
-        self.rows: list[dict[str, Any]] = []
-        self.states: list[tuple[Any, int]] = []
-        self.gone: list[Any] = []
-
-    def stream_seed(self, run: Any, stream: str) -> int:
-        axes = self.arms.get(id(run), {"setting": run.model_dump_json(exclude={"seed"})})
-        return stream_seed(self.experiment, stream, run.seed, axes)
-
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return torch.Generator().manual_seed(self.stream_seed(run, stream))
-
-    def record(self, run: Any, **values: Any) -> None:
-        self.rows.append({**run.model_dump(), **values})
-
-    def restore(self) -> Any:
-        return self.saved
-
-    def checkpoint(self, state: Any) -> None:
-        self.states.append((copy.deepcopy(state), len(self.rows)))
-
-    def diverged(self, run: Any, reason: str) -> None:
-        self.gone.append((run, reason))
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        pass
-
-    def data(self, name: str) -> Dataset:
-        return digits()
-
-
 def sweep_records(experiment: Any, axis: str, values: list[Any], seeds: int = 2, **more: Any) -> pd.DataFrame:
     rows = []
     for value in values:
-        context = Context(experiment.__name__)
+        context = MemoryContext(experiment.__name__, data=digits())
         experiment.run(
             [experiment.Parameters(**{**TINY, **more, axis: value, "seed": s}) for s in range(seeds)], context
         )
@@ -110,14 +73,14 @@ def toy() -> pd.DataFrame:
     ]
     rows = []
     for run in runs:
-        context = Context("toy_landscape")
+        context = MemoryContext("toy_landscape")
         toy_landscape.run([run], context)
         rows += [{**row, "run": f"seed={run.seed}"} for row in context.rows]
     return pd.DataFrame(rows)
 
 
 def training(**setting: Any) -> _Training:
-    context = Context("batch_size")
+    context = MemoryContext("batch_size", data=digits())
     runs = [batch_size.Parameters(**{**TINY, **setting, "seed": s}) for s in range(2)]
     return _Training(runs, context, [prepare(run, context) for run in runs])
 
@@ -134,14 +97,14 @@ def test_arms_of_a_seed_start_from_equal_weights_on_equal_images_in_equal_order(
 
 def test_a_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does():
     runs = [batch_size.Parameters(**{**TINY, **CROSSING, "seed": s}) for s in (0, 1)]
-    straight = Context("batch_size")
+    straight = MemoryContext("batch_size", data=digits())
     batch_size.run(runs, straight)
-    assert len(straight.states) == CROSSING["epochs"]
+    assert len(straight.checkpoints) == CROSSING["epochs"]
     assert {row["kind"] for row in straight.rows} == {"epoch", "crossing", "check"}
-    for state, done in straight.states:
-        resumed = Context("batch_size", saved=state)
+    for checkpoint in straight.checkpoints:
+        resumed = MemoryContext("batch_size", data=digits(), begun=checkpoint)
         batch_size.run(runs, resumed)
-        assert straight.rows[:done] + resumed.rows == straight.rows
+        assert resumed.rows == straight.rows
 
 
 def test_measuring_does_not_disturb_training():
@@ -177,7 +140,7 @@ def test_readings_of_psi_are_ordered_as_equation_24_demands(sweep):
 
 def test_everything_is_measured_where_the_training_loss_first_passes_a_level():
     run = batch_size.Parameters(**{**TINY, **CROSSING})
-    context = Context("batch_size")
+    context = MemoryContext("batch_size", data=digits())
     batch_size.run([run], context)
     rows = pd.DataFrame(context.rows)
     assert rows["kind"].tolist() == ["epoch", "crossing", "crossing", "check", "epoch"]
@@ -226,8 +189,8 @@ def test_a_diverged_seed_is_reported_and_leaves_the_others_as_they_were():
     together.ensemble.weights[0] = float("nan")
     for run in (together, alone):
         run.one_epoch()
-    ((gone, reason),) = together.context.gone
-    assert gone is together.runs[0]
+    ((diverged, reason),) = together.context.divergences.items()
+    assert diverged == together.context.run_of(together.runs[0]).name
     assert "not finite at step 1" in reason
     assert torch.equal(together.ensemble.weights[1], alone.ensemble.weights[1])
     assert [row["seed"] for row in together.context.rows] == [1]
@@ -242,7 +205,8 @@ def test_sweep_figures_are_drawn_from_records_alone(sweep):
 def test_control_arms_differ_in_what_they_say_and_in_nothing_else():
     arms = {"true_labels": {}, "true_labels_again": {"own_streams": True}, "shuffled_labels": {"labels": "shuffled"}}
     runs = {name: controls.Parameters(**TINY, **overrides) for name, overrides in arms.items()}
-    context = Context("controls", arms={id(run): {"arm": name} for name, run in runs.items()})
+    names = {id(run): name for name, run in runs.items()}
+    context = MemoryContext("controls", data=digits(), axes=lambda run: {"arm": names[id(run)]})
     tasks = {name: controls._prepare(run, context) for name, run in runs.items()}
     true, again, shuffled = tasks.values()
     assert torch.equal(true.images, shuffled.images)
@@ -251,13 +215,11 @@ def test_control_arms_differ_in_what_they_say_and_in_nothing_else():
     assert torch.equal(true.targets.sort().values, shuffled.targets.sort().values)
     assert not torch.equal(true.images, again.images)
     assert not torch.equal(true.init.get_state(), again.init.get_state())
-    rows = []
-    for name, run in runs.items():
+    for run in runs.values():
         controls.run([run], context)
-        rows += [{**row, "arm": name, "run": name} for row in context.rows]
-        context.rows = []
-    assert list(controls_analysis.metrics(pd.DataFrame(rows)).index) == list(arms)
-    assert set(controls_analysis.figures(pd.DataFrame(rows))) == {"controls"}
+    records = pd.DataFrame(context.rows)
+    assert list(controls_analysis.metrics(records).index) == [f"arm={name},seed=0" for name in arms]
+    assert set(controls_analysis.figures(records)) == {"controls"}
 
 
 def test_local_lipschitz_constant_of_a_cubic_is_exact():

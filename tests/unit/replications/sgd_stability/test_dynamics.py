@@ -1,6 +1,6 @@
 """The experiments behind Figs. 4, 11, 14 to 17 and 19."""
 
-import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from common.datasets import Dataset, Split
-from common.experiments.seeds import stream_seed
 from common.models import rescale
 from replications.sgd_stability import (
     controls,
@@ -28,62 +27,27 @@ from replications.sgd_stability.analysis.selection_diagram import metrics as sel
 from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
 from replications.sgd_stability.shared import layered_hessians
 from replications.sgd_stability.shared.layered_hessians import LayeredHessians
+from tests.context import Artifact, Checkpoint, MemoryContext
 from tests.unit.replications.sgd_stability.samples import generator, regression
 
 
-class Context:
-    """Records, artifacts and checkpoints in memory."""
+def dark_images() -> Dataset:
+    source = generator(3)
 
-    def __init__(
-        self, kept: dict[str, Any] | None = None, begun: tuple[Any, list[dict[str, Any]]] | None = None
-    ) -> None:
-        self.device = torch.device("cpu")
-        self.begun, self.rows = begun or (None, [])
-        self.states: list[tuple[Any, list[dict[str, Any]]]] = []
-        self.kept: dict[str, Any] = {} if kept is None else kept
-        self.gone: list[Any] = []
+    def split(part: str, count: int) -> Split:
+        images = torch.randint(0, 256, (count, 1, 28, 28), generator=source, dtype=torch.uint8)
+        images *= torch.rand(images.shape, generator=source) < 0.1  # as dark as digits
+        return Split(f"digits/{part}", images, torch.randint(0, 10, (count,), generator=source))
 
-    def stream_seed(self, run: Any, stream: str) -> int:
-        return stream_seed("experiment", stream, run.seed, {})
-
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return generator(self.stream_seed(run, stream))
-
-    def record(self, run: Any, **values: Any) -> None:
-        axes = {key: value for key, value in run.model_dump().items() if not isinstance(value, tuple)}
-        self.rows.append({"run": f"seed={run.seed}", **axes, **values})
-
-    def save(self, run: Any, name: str, tensors: dict[str, torch.Tensor]) -> None:
-        self.kept[f"{run.seed}/{name}"] = {key: value.clone() for key, value in tensors.items()}
-
-    def artifact(self, run: Any, need: str, name: str) -> dict[str, torch.Tensor]:
-        return self.kept[f"{run.seed}/{name}"]
-
-    def restore(self) -> Any:
-        return self.begun
-
-    def checkpoint(self, state: Any) -> None:
-        self.states.append((copy.deepcopy(state), list(self.rows)))
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        pass
-
-    def diverged(self, run: Any, reason: str) -> None:
-        self.gone.append(run.seed)
-
-    def data(self, name: str) -> Dataset:
-        source = generator(3)
-
-        def split(part: str, count: int) -> Split:
-            images = torch.randint(0, 256, (count, 1, 28, 28), generator=source, dtype=torch.uint8)
-            images *= torch.rand(images.shape, generator=source) < 0.1  # as dark as digits
-            return Split(f"digits/{part}", images, torch.randint(0, 10, (count,), generator=source))
-
-        return Dataset("digits", "random images", 10, "none", split("train", 60), split("test", 30))
+    return Dataset("digits", "random images", 10, "none", split("train", 60), split("test", 30))
 
 
-def records(experiment: Any, context: Context | None = None, seeds: int = 2, **setting: Any) -> pd.DataFrame:
-    context = context or Context()
+def digits_context(*, needed: Sequence[Artifact] = (), begun: Checkpoint | None = None) -> MemoryContext:
+    return MemoryContext(data=dark_images(), needed=needed, begun=begun)
+
+
+def records(experiment: Any, context: MemoryContext | None = None, seeds: int = 2, **setting: Any) -> pd.DataFrame:
+    context = context or digits_context()
     experiment.run([experiment.Parameters(seed=seed, **setting) for seed in range(seeds)], context)
     return pd.DataFrame(context.rows)
 
@@ -126,11 +90,11 @@ def test_an_edge_run_records_the_sharpness_that_the_toolkit_finds_and_its_end():
 
 
 def test_a_run_that_diverges_is_reported_and_has_no_solution():
-    context = Context()
+    context = digits_context()
     table = records(
         edge_of_stability, context, seeds=1, **TINY, learning_rate=50.0, longest_time=3000, measure_every=500
     )
-    assert context.gone == [0]
+    assert len(context.divergences) == 1
     found = edge_metrics(table).iloc[0]
     assert np.isnan(found["final_ratio"])
     assert not found["regime_reached"]
@@ -150,11 +114,11 @@ def test_selection_measures_each_minimum_against_its_own_bounds():
 
 def test_escape_starts_where_gradient_descent_ended_and_its_bound_holds_at_every_state():
     parity = {"training_images": 12, "test_images": 20, "width": 12}
-    kept: dict[str, Any] = {}
-    records(gd_minimum, Context(kept), **parity, stopping_loss=1e-6)
+    start = digits_context()
+    records(gd_minimum, start, **parity, stopping_loss=1e-6)
     setting = {"trajectories": 30, "steps": 8, "longest": 200, **parity}
     for batch_size in (1, 4):
-        table = records(escape, Context(kept), batch_size=batch_size, **setting)
+        table = records(escape, digits_context(needed=start.artifacts), batch_size=batch_size, **setting)
         assert (table[(table["kind"] == "losses") & (table["step"] == 0)]["mean"] <= 1.001e-6).all()
         found = escape_metrics(table)
         assert (found["theorem_ratio"] >= 1 - 1e-9).all()
@@ -164,10 +128,10 @@ def test_escape_starts_where_gradient_descent_ended_and_its_bound_holds_at_every
 
 
 def test_the_gradient_penalty_is_that_of_automatic_differentiation():
-    context = Context()
+    context = digits_context()
     runs = [gd_against_sgd.Parameters(dataset="mnist", network="fully_connected", width=6, training_images=20,
                                       batch_size=8, full_batch=True, penalty=0.7, difference=1e-6)]  # fmt: skip
-    training = gd_against_sgd._Training(runs, context)  # type: ignore[arg-type]
+    training = gd_against_sgd._Training(runs, context)
     training.networks.weights = training.networks.weights.double()
     training.networks.gradients = training.networks.gradients.double()
     training.inputs = training.inputs.double()
@@ -193,7 +157,7 @@ def test_arms_of_the_table_take_the_steps_that_they_promise_and_clipping_shorten
     for arm, expected in steps.values():
         assert records(gd_against_sgd, **small, **arm)["step"].eq(expected).all()
     run = gd_against_sgd.Parameters(**small, full_batch=True, clip=1e-3, learning_rate=1.0)
-    training = gd_against_sgd._Training([run], Context())  # type: ignore[arg-type]
+    training = gd_against_sgd._Training([run], digits_context())
     before = training.networks.weights.clone()
     training.advance()
     assert float((training.networks.weights - before).norm()) == pytest.approx(1e-3, rel=1e-3)
@@ -235,13 +199,13 @@ LOOPS: dict[str, tuple[Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_run_continued_from_any_checkpoint_ends_with_the_same_records(name: str):
     experiment, setting = LOOPS[name]
-    kept: dict[str, Any] = {}
+    start = digits_context()
     if name == "escape":
-        records(gd_minimum, Context(kept), **PARITY, stopping_loss=1e-6)
-    whole = Context(kept)
+        records(gd_minimum, start, **PARITY, stopping_loss=1e-6)
+    whole = digits_context(needed=start.artifacts)
     records(experiment, whole, **setting)
-    assert len(whole.states) >= 2
-    for begun in whole.states[:: max(1, len(whole.states) // 3)]:
-        later = Context(kept, begun=copy.deepcopy(begun))
+    assert len(whole.checkpoints) >= 2
+    for begun in whole.checkpoints[:: max(1, len(whole.checkpoints) // 3)]:
+        later = digits_context(needed=start.artifacts, begun=begun)
         records(experiment, later, **setting)
         assert later.rows == whole.rows

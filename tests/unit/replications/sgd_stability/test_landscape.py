@@ -8,100 +8,60 @@ import pytest
 import torch
 
 from common.datasets import Dataset, Split
-from common.experiments.seeds import stream_seed
+from common.experiments.context import OutOfTime
 from common.hessian import Problem
 from replications.sgd_stability import bad_minimum, large_batch, loss_slices, pac_bayes_theorem, stable_minima
 from replications.sgd_stability.analysis.large_batch import metrics as large_batch_metrics
 from replications.sgd_stability.analysis.pac_bayes_theorem import metrics as theorem_metrics
 from replications.sgd_stability.pac_bayes_flatness import _worst_step
+from replications.sgd_stability.shared.batch_size_comparison import training_split
+from tests.context import MemoryContext
 from tests.unit.replications.sgd_stability.samples import digits
 
 
-class Context:
-    """Records, artifacts and the last checkpoint in memory; streams as the framework derives them."""
-
-    def __init__(self, experiment: str, saved: Any = None, stop_after: int | None = None, **axes: Any) -> None:
-        self.device = torch.device("cpu")
-        self.experiment, self.axes, self.saved, self.stop_after = experiment, axes, saved, stop_after
-        self.rows: list[dict[str, Any]] = []
-        self.kept: list[dict[str, torch.Tensor]] = []
-        self.images = digits()
-
-    def data(self, name: str) -> Dataset:
-        return self.images
-
-    def stream_seed(self, run: Any, stream: str) -> int:
-        return stream_seed(self.experiment, stream, run.seed, self.axes)
-
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return torch.Generator().manual_seed(self.stream_seed(run, stream))
-
-    def record(self, run: Any, **values: Any) -> None:
-        self.rows.append({"run": f"seed={run.seed}", "seed": run.seed, **values})
-
-    def save(self, run: Any, name: str, tensors: dict[str, torch.Tensor]) -> None:
-        self.kept.append(tensors)
-
-    def restore(self) -> Any:
-        return self.saved
-
-    def checkpoint(self, state: Any) -> None:
-        if self.stop_after is not None:
-            self.stop_after -= 1
-            if self.stop_after == 0:
-                self.saved = torch.load(_bytes(state), weights_only=True)
-                raise KeyboardInterrupt
-
-    def progress(self, done: float, total: float) -> None: ...
-
-    def diverged(self, run: Any, reason: str) -> None: ...
-
-
-def _bytes(state: Any) -> Any:
-    import io
-
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    buffer.seek(0)
-    return buffer
+def in_arm(experiment: str, arm: str, **how: Any) -> MemoryContext:
+    return MemoryContext(experiment, axes=lambda run: {"arm": arm}, **{"data": digits(), **how})
 
 
 TINY = {"training_images": 50, "hidden": (8, 8), "epochs": 3, "measured_images": 50, "ascent_steps": 2, "dimensions": 5}
 
 
-def trained(arm: str, seeds: int = 2, **settings: Any) -> Context:
-    context = Context("large_batch", arm=arm)
+def trained(arm: str, seeds: int = 2, **settings: Any) -> MemoryContext:
+    context = in_arm("large_batch", arm)
     runs = [large_batch.Parameters(seed=seed, **{**TINY, "batch_size": 8, **settings}) for seed in range(seeds)]
-    large_batch.run(runs, context)  # type: ignore[arg-type]
+    large_batch.run(runs, context)
     return context
 
 
 def test_a_training_that_stops_and_goes_on_ends_with_the_same_bits() -> None:
     whole = trained("small")
-    broken = Context("large_batch", arm="small", stop_after=2)
+    broken = in_arm("large_batch", "small", stop_at=2)
     runs = [large_batch.Parameters(seed=seed, batch_size=8, **TINY) for seed in range(2)]
-    with pytest.raises(KeyboardInterrupt):
-        large_batch.run(runs, broken)  # type: ignore[arg-type]
-    again = Context("large_batch", arm="small", saved=broken.saved)
-    large_batch.run(runs, again)  # type: ignore[arg-type]
+    with pytest.raises(OutOfTime):
+        large_batch.run(runs, broken)
+    again = in_arm("large_batch", "small", begun=broken.checkpoints[-1])
+    large_batch.run(runs, again)
     assert again.rows == whole.rows
-    assert all(torch.equal(a["weights"], b["weights"]) for a, b in zip(again.kept, whole.kept, strict=True))
+    assert all(
+        torch.equal(a.tensors["weights"], b.tensors["weights"])
+        for a, b in zip(again.artifacts, whole.artifacts, strict=True)
+    )
 
 
 def test_arms_of_a_seed_start_from_equal_weights_and_an_arm_of_its_own_does_not() -> None:
     small, large = trained("small"), trained("large", batch_size=20)
     again = trained("large_again", batch_size=20, own_streams=True)
     for member in range(2):
-        assert torch.equal(small.kept[member]["initial"], large.kept[member]["initial"])
-        assert not torch.equal(small.kept[member]["weights"], large.kept[member]["weights"])
-        assert not torch.equal(again.kept[member]["initial"], large.kept[member]["initial"])
-    assert not torch.equal(small.kept[0]["initial"], small.kept[1]["initial"])
+        assert torch.equal(small.artifacts[member].tensors["initial"], large.artifacts[member].tensors["initial"])
+        assert not torch.equal(small.artifacts[member].tensors["weights"], large.artifacts[member].tensors["weights"])
+        assert not torch.equal(again.artifacts[member].tensors["initial"], large.artifacts[member].tensors["initial"])
+    assert not torch.equal(small.artifacts[0].tensors["initial"], small.artifacts[1].tensors["initial"])
 
 
 def test_random_labels_are_the_same_at_every_look_and_not_the_true_ones() -> None:
     run, data = large_batch.Parameters(labels="shuffled", **TINY), digits()
-    first, second = (large_batch.training_split(run, data) for _ in range(2))
-    true = large_batch.training_split(large_batch.Parameters(**TINY), data)
+    first, second = (training_split(run, data) for _ in range(2))
+    true = training_split(large_batch.Parameters(**TINY), data)
     assert torch.equal(first.targets, second.targets)
     assert torch.equal(first.inputs, true.inputs)
     assert float((first.targets != true.targets).float().mean()) > 0.5
@@ -136,9 +96,9 @@ def test_the_landscape_has_the_curvatures_and_slopes_it_says() -> None:
 
 
 def test_small_steps_end_at_both_minima_and_large_ones_at_the_flat_one() -> None:
-    context = Context("stable_minima")
+    context = MemoryContext("stable_minima")
     runs = [stable_minima.Parameters(learning_rate=eta, starts=60) for eta in (0.05, 1.5)]
-    stable_minima.run(runs, context)  # type: ignore[arg-type]
+    stable_minima.run(runs, context)
     small, large = (row for row in context.rows if row["kind"] == "ends")
     assert small["share_sharp"] > 0.2
     assert small["share_sharp"] + small["share_flat"] == pytest.approx(1)
@@ -148,11 +108,11 @@ def test_small_steps_end_at_both_minima_and_large_ones_at_the_flat_one() -> None
 def test_false_points_lead_to_a_minimum_that_fits_as_well_and_is_worse() -> None:
     ends = {}
     for planted in (False, True):
-        context = Context("bad_minimum", arm=str(planted))
+        context = in_arm("bad_minimum", str(planted))
         settings: dict[str, Any] = {"hidden": (40, 40), "planting_steps": 600, "planting_rate": 0.005}
         rate = 0.001 if planted else 0.05
         run = bad_minimum.Parameters(planted=planted, learning_rate=rate, stopping_loss=0.01, **settings)
-        bad_minimum.run([run], context)  # type: ignore[arg-type]
+        bad_minimum.run([run], context)
         ends[planted] = context.rows[0]
     assert all(row["training_loss"] <= 0.01 for row in ends.values())
     assert ends[True]["test_loss"] > 5 * ends[False]["test_loss"]
@@ -160,20 +120,20 @@ def test_false_points_lead_to_a_minimum_that_fits_as_well_and_is_worse() -> None
 
 def test_a_planted_descent_that_stops_and_goes_on_ends_with_the_same_bits() -> None:
     run = bad_minimum.Parameters(planted=True, hidden=(10,), planting_steps=50, steps=2000, stopping_loss=1e-9)
-    whole = Context("bad_minimum", arm="planted")
-    bad_minimum.run([run], whole)  # type: ignore[arg-type]
-    broken = Context("bad_minimum", arm="planted", stop_after=2)
-    with pytest.raises(KeyboardInterrupt):
-        bad_minimum.run([run], broken)  # type: ignore[arg-type]
-    again = Context("bad_minimum", arm="planted", saved=broken.saved)
-    bad_minimum.run([run], again)  # type: ignore[arg-type]
+    whole = in_arm("bad_minimum", "planted")
+    bad_minimum.run([run], whole)
+    broken = in_arm("bad_minimum", "planted", stop_at=2)
+    with pytest.raises(OutOfTime):
+        bad_minimum.run([run], broken)
+    again = in_arm("bad_minimum", "planted", begun=broken.checkpoints[-1])
+    bad_minimum.run([run], again)
     assert again.rows == whole.rows
 
 
 def test_the_theorem_on_guessers_fails_seldom_and_its_chernoff_line_only_holds_as_an_upper_bound() -> None:
-    context = Context("pac_bayes_theorem")
+    context = MemoryContext("pac_bayes_theorem")
     run = pac_bayes_theorem.Parameters(samples=300)
-    pac_bayes_theorem.run([run], context)  # type: ignore[arg-type]
+    pac_bayes_theorem.run([run], context)
     found = theorem_metrics(pd.DataFrame(context.rows)).iloc[0]
     assert found["worst_maurer"] <= found["worst_optimistic"] <= 0.1
     assert found["no_divergence_failure"] > 0.2
@@ -206,20 +166,17 @@ def test_a_residual_network_that_stops_and_goes_on_gives_the_same_slice() -> Non
     images = torch.randint(0, 256, (24, 3, 8, 8), generator=generator, dtype=torch.uint8)
     split = Split("pictures/train", images, torch.randint(0, 10, (24,), generator=generator))
     settings = {"side": 8, "depth": 8, "width": 2, "batch_size": 8, "epochs": 3, "points": 5, "slice_images": 16}
-    run = loss_slices.Parameters(training_images=20, **settings)  # type: ignore[arg-type]
+    run = loss_slices.Parameters(training_images=20, **settings)
 
-    def started(saved: Any = None, stop_after: int | None = None) -> Context:
-        context = Context("loss_slices", saved=saved, stop_after=stop_after, arm="with")
-        context.images = Dataset("pictures", "random pictures", 10, "none", split, split)
-        return context
-
-    whole, broken = started(), started(stop_after=2)
-    loss_slices.run([run], whole)  # type: ignore[arg-type]
-    with pytest.raises(KeyboardInterrupt):
-        loss_slices.run([run], broken)  # type: ignore[arg-type]
-    again = started(saved=broken.saved)
-    loss_slices.run([run], again)  # type: ignore[arg-type]
-    assert broken.rows + again.rows == whole.rows
+    pictures = Dataset("pictures", "random pictures", 10, "none", split, split)
+    whole = in_arm("loss_slices", "with", data=pictures)
+    broken = in_arm("loss_slices", "with", data=pictures, stop_at=2)
+    loss_slices.run([run], whole)
+    with pytest.raises(OutOfTime):
+        loss_slices.run([run], broken)
+    again = in_arm("loss_slices", "with", data=pictures, begun=broken.checkpoints[-1])
+    loss_slices.run([run], again)
+    assert again.rows == whole.rows
     middle = next(row for row in whole.rows if row["kind"] == "slice" and row["a"] == row["b"] == 0)
     assert math.isfinite(middle["loss"])
     assert sum(row["kind"] == "slice" for row in whole.rows) == 25

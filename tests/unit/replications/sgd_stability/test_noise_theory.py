@@ -15,34 +15,14 @@ from replications.sgd_stability.shared.noise_thresholds import (
     geometry_aware_load,
 )
 from replications.sgd_stability.shared.two_layer_relu import Network, sphere
+from tests.context import MemoryContext
 from tests.unit.replications.sgd_stability.samples import generator, normal
-
-
-class Context:
-    """Records in memory."""
-
-    name = "test"
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, object]] = []
-
-    def generator(self, run: object, stream: str) -> torch.Generator:
-        return generator(run.seed + len(stream))  # type: ignore[attr-defined]
-
-    def stream_seed(self, run: object, stream: str) -> int:
-        return int(run.seed + len(stream))  # type: ignore[attr-defined]
-
-    def record(self, run: object, **values: object) -> None:
-        self.rows.append({"run": f"seed={run.seed}", **run.model_dump(), **values})  # type: ignore[attr-defined]
-
-    def progress(self, done: float, total: float) -> None:
-        pass
 
 
 def test_the_lectures_conditions_are_necessary_and_attained_where_every_step_is_one() -> None:
     run = noise_structure.Parameters(parameters=20, examples=8, batch_size=2, trajectories=200)
-    context = Context()
-    noise_structure.run([run], context)  # type: ignore[arg-type]
+    context = MemoryContext()
+    noise_structure.run([run], context)
     table = noise_structure_metrics(pd.DataFrame(context.rows)).iloc[0]
     assert 0 < table["geometry_condition"] <= 1
     assert 0 < table["isotropic_condition"] <= 1
@@ -64,8 +44,8 @@ def test_path_norm_inequality_is_strict_as_drawn_and_an_equality_when_balanced()
 
 
 def test_weighted_norm_gives_one_row_with_every_measure() -> None:
-    context = Context()
-    weighted_norm.run([weighted_norm.Parameters(dimension=6, width=4, restarts=2, descents=10)], context)  # type: ignore[arg-type]
+    context = MemoryContext()
+    weighted_norm.run([weighted_norm.Parameters(dimension=6, width=4, restarts=2, descents=10)], context)
     row = weighted_norm_metrics(pd.DataFrame(context.rows)).iloc[0]
     assert 0 < row["trace_smallest"] < row["trace_largest"]
     assert row["worst_neuron_at_d"] == 0
@@ -75,8 +55,8 @@ def test_weighted_norm_gives_one_row_with_every_measure() -> None:
 @pytest.mark.parametrize("model", ["product", "relu", "tanh"])
 def test_rescaling_reaches_an_interpolating_minimum_and_recovers_its_curvature(model: str) -> None:
     run = rescaling.Parameters(model=model, factors=(0.1, 1.0, 10.0), draws=32, radii=(1e-4, 1e-3, 1e-2), seed=1)
-    context = Context()
-    rescaling.run([run], context)  # type: ignore[arg-type]
+    context = MemoryContext()
+    rescaling.run([run], context)
     row = rescaling_metrics(pd.DataFrame(context.rows)).iloc[0]
     assert row["regime_reached"]
     assert row["largest_recovered"] == pytest.approx(1, abs=0.01)

@@ -3,10 +3,12 @@
 import pandas as pd
 import pytest
 
+from common.experiments.context import OutOfTime
 from replications.sgd_stability import alignment as alignment_experiment
 from replications.sgd_stability import flat_interpolants, memorising_minimum, size_independence
 from replications.sgd_stability.analysis.memorising_minimum import metrics as memorising_minimum_metrics
-from tests.unit.replications.sgd_stability.samples import Context, Stop
+from tests.context import MemoryContext
+from tests.unit.replications.sgd_stability.samples import images
 
 numba = pytest.importorskip("numba")
 
@@ -34,12 +36,12 @@ def test_a_run_that_is_stopped_and_started_again_records_the_same_bits(kind: str
     if module is memorising_minimum:
         settings = SMALL | settings
     run = module.Parameters(**settings)  # type: ignore[attr-defined]
-    whole = Context()
+    whole = MemoryContext(data=images())
     module.run([run], whole)  # type: ignore[attr-defined]
-    first = Context(stop_at=2)
-    with pytest.raises(Stop):
+    first = MemoryContext(data=images(), stop_at=2)
+    with pytest.raises(OutOfTime):
         module.run([run], first)  # type: ignore[attr-defined]
-    second = Context(first.states[-1], first.rows)
+    second = MemoryContext(data=images(), begun=first.checkpoints[-1])
     module.run([run], second)  # type: ignore[attr-defined]
     assert second.rows == whole.rows
     assert len(whole.rows) > 0
@@ -48,16 +50,16 @@ def test_a_run_that_is_stopped_and_started_again_records_the_same_bits(kind: str
 def test_methods_take_equally_many_gradients_of_examples() -> None:
     totals = set()
     for method in ("gd", "sgd", "sam"):
-        context = Context()
-        memorising_minimum.run([memorising_minimum.Parameters(**SMALL, method=method)], context)  # type: ignore[arg-type]
+        context = MemoryContext()
+        memorising_minimum.run([memorising_minimum.Parameters(**SMALL, method=method)], context)
         totals.add(context.rows[-1]["gradients"])
     assert len(totals) == 1
 
 
 def test_constructions_and_trainings_give_one_row_each() -> None:
-    context = Context()
+    context = MemoryContext()
     parameters = memorising_minimum.Parameters(**SMALL, method="constructions", wide_dimension=12)
-    memorising_minimum.run([parameters], context)  # type: ignore[arg-type]
+    memorising_minimum.run([parameters], context)
     row = memorising_minimum_metrics(pd.DataFrame(context.rows)).iloc[0]
     assert row["regime_reached"]
     assert row["corrected_error"] < 1e-12

@@ -1,6 +1,5 @@
 """The convolutional experiments of trace_wrn on made-up pictures: arms, checkpoints, penalty, metrics."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from replications.trace_wrn import cost, trace_regulariser, weight_decay_convolu
 from replications.trace_wrn.analysis import cost as cost_analysis
 from replications.trace_wrn.analysis.shared.trace_penalty import regulariser_metrics
 from replications.trace_wrn.shared.convolutional import images_of, initialised
+from tests.context import MemoryContext
 
 THIN = {"dataset": "pictures", "depth": 10, "widening": 1, "width": 4, "side": 8, "training_images": 24,
         "test_images": 12, "epochs": 2, "batch_size": 12}  # fmt: skip
@@ -29,50 +29,13 @@ def pictures() -> Dataset:
     return Dataset("pictures", "random pictures", 5, "none", split("train", 40), split("test", 20))
 
 
-class Context:
-    """Records, artifacts and checkpoints in memory; streams as the framework derives them."""
-
-    def __init__(self, experiment: str, saved: Any = None) -> None:
-        self.device, self.experiment, self.saved = torch.device("cpu"), experiment, saved
-        self.rows: list[dict[str, Any]] = []
-        self.states: list[tuple[Any, int]] = []
-
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return torch.Generator().manual_seed(stream_seed(self.experiment, stream, run.seed, {"w": run.weight_decay}))
-
-    def record(self, run: Any, **values: Any) -> None:
-        self.rows.append({**run.model_dump(), "run": str(id(run)), **values})
-
-    def restore(self) -> Any:
-        return self.saved
-
-    def checkpoint(self, state: Any) -> None:
-        self.states.append((copy.deepcopy(state), len(self.rows)))
-
-    def save(self, run: Any, name: str, tensors: Any) -> None:
-        pass
-
-    def log(self, text: str) -> None:
-        pass
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        pass
-
-    def data(self, name: str) -> Dataset:
-        return pictures()
-
-
 def regulariser(**more: Any) -> trace_regulariser.Parameters:
     return trace_regulariser.Parameters(**{**THIN, "curvature_images": 12, **more})
 
 
-def values(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in row.items() if key != "run"} for row in rows]
-
-
 def test_images_are_shrunk_by_averaging_and_equal_in_all_arms_of_a_seed() -> None:
     one, other = regulariser(), regulariser(strength=0.1, weight_decay=0.01)
-    context = Context("trace_regulariser")
+    context = MemoryContext("trace_regulariser", data=pictures())
     train, test = images_of(one, context, "x")
     again, _ = images_of(other, context, "x")
     assert train.inputs.shape == (24, 3, 8, 8)
@@ -86,7 +49,7 @@ def test_images_are_shrunk_by_averaging_and_equal_in_all_arms_of_a_seed() -> Non
 @pytest.mark.parametrize("network", ["cnn", "preresnet", "wrn"])
 def test_initial_weights_are_those_of_the_seed_in_every_arm(network: str) -> None:
     side = {"side": 16, "depth": 11 if network == "preresnet" else 10}
-    context = Context("weight_decay_convolutional")
+    context = MemoryContext("weight_decay_convolutional", data=pictures())
     arms = [
         initialised(
             weight_decay_convolutional.Parameters(**{**THIN, **side, "network": network, "weight_decay": gamma}),
@@ -101,15 +64,15 @@ def test_initial_weights_are_those_of_the_seed_in_every_arm(network: str) -> Non
 
 def test_a_penalised_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does() -> None:
     run = regulariser(strength=1e-3)
-    straight = Context("trace_regulariser")
+    straight = MemoryContext("trace_regulariser", data=pictures())
     trace_regulariser.run([run], straight)
-    for state, done in straight.states:
-        resumed = Context("trace_regulariser", saved=state)
+    for checkpoint in straight.checkpoints:
+        resumed = MemoryContext("trace_regulariser", data=pictures(), begun=checkpoint)
         trace_regulariser.run([run], resumed)
-        assert values(straight.rows[:done] + resumed.rows) == values(straight.rows)
+        assert resumed.rows == straight.rows
 
 
-def metrics_of(arm: str, *contexts: Context) -> pd.Series:
+def metrics_of(arm: str, *contexts: MemoryContext) -> pd.Series:
     """The one run of `arm` when the last context holds it and the first the arm without a penalty."""
     frame = pd.concat([pd.DataFrame(context.rows).assign(run=str(number)) for number, context in enumerate(contexts)])
     arms = dict(enumerate(["none", arm])) if len(contexts) > 1 else {0: arm}
@@ -120,14 +83,14 @@ def metrics_of(arm: str, *contexts: Context) -> pd.Series:
 def test_a_strong_penalty_lowers_the_trace() -> None:
     found = {}
     for strength in (0.0, 0.05):
-        context = Context("trace_regulariser")
+        context = MemoryContext("trace_regulariser", data=pictures())
         trace_regulariser.run([regulariser(strength=strength, epochs=6)], context)
         found[strength] = metrics_of("ggn", context)["log_trace_ggn"]
     assert found[0.05] < found[0.0] - 0.3
 
 
 def test_a_run_that_leaves_the_numbers_counts_as_guessing_and_has_values() -> None:
-    context = Context("trace_regulariser")
+    context = MemoryContext("trace_regulariser", data=pictures())
     trace_regulariser.run([regulariser(strength=1e30, epochs=1)], context)
     row = metrics_of("hessian", context)
     assert row["loss_share"] == 1
@@ -138,7 +101,7 @@ def test_counted_costs_are_equal_in_every_draw_and_ordered() -> None:
     setting = {**THIN, "batch_size": 8, "training_images": 16, "probes": 4, "penalty_images": 2}
     tables = []
     for seed in (0, 1):
-        context = Context("cost")
+        context = MemoryContext("cost", data=pictures())
         cost.run([cost.Parameters(**{**setting, "seed": seed})], context)
         tables.append(cost_analysis.metrics(pd.DataFrame(context.rows)))
     one, other = tables[0].iloc[0], tables[1].iloc[0]

@@ -1,6 +1,5 @@
 """The perceptron of trace_wrn on made-up digits: training, curvature, readings of the measure, theory."""
 
-import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from torch import nn
 
 from common.claims import load_claims
 from common.datasets import Dataset, Split
-from common.experiments.seeds import stream_seed
 from common.models.mnist_perceptron import MnistPerceptron
 from common.training.schedules import linear_decay
 from replications.trace_wrn import published_tables, weight_decay_paradox, zero_loss_limit
@@ -24,6 +22,7 @@ from replications.trace_wrn.analysis.weight_decay_paradox import metrics as deca
 from replications.trace_wrn.shared.perceptron import Training, normalised, prepare
 from replications.trace_wrn.shared.published import TABLES
 from replications.trace_wrn.zero_loss_limit import margin_loss
+from tests.context import MemoryContext
 
 FOLDER = Path(weight_decay_paradox.__file__).parent
 TINY = {"training_images": 40, "batch_size": 16, "epochs": 3, "log_points": 3, "moments": 4, "start_vectors": 2}
@@ -40,52 +39,13 @@ def digits() -> Dataset:
     return Dataset("digits", "random images", 10, "none", split("train", 60), split("test", 30))
 
 
-class Context:
-    """Records and checkpoints in memory; streams as the framework derives them."""
-
-    def __init__(self, experiment: str, saved: Any = None) -> None:
-        self.device, self.experiment, self.saved = torch.device("cpu"), experiment, saved
-        self.rows: list[dict[str, Any]] = []
-        self.states: list[tuple[Any, int]] = []
-        self.kept: dict[int, dict[str, torch.Tensor]] = {}
-
-    def stream_seed(self, run: Any, stream: str) -> int:
-        return stream_seed(self.experiment, stream, run.seed, {"setting": run.model_dump_json(exclude={"seed"})})
-
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return torch.Generator().manual_seed(self.stream_seed(run, stream))
-
-    def record(self, run: Any, **values: Any) -> None:
-        axes = {"weight_decay": getattr(run, "weight_decay", None), "table": getattr(run, "table", None)}
-        name = ",".join(f"{key}={value}" for key, value in {**axes, "seed": run.seed}.items() if value is not None)
-        self.rows.append({**run.model_dump(), "run": name, **values})
-
-    def restore(self) -> Any:
-        return self.saved
-
-    def checkpoint(self, state: Any) -> None:
-        self.states.append((copy.deepcopy(state), len(self.rows)))
-
-    def save(self, run: Any, name: str, tensors: dict[str, torch.Tensor]) -> None:
-        self.kept[run.seed] = {key: tensor.clone() for key, tensor in tensors.items()}
-
-    def diverged(self, run: Any, reason: str) -> None:
-        self.rows.append({"run": run.seed, "kind": "diverged", "reason": reason})
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        pass
-
-    def data(self, name: str) -> Dataset:
-        return digits()
-
-
 def settings(gamma: float, **more: Any) -> list[Any]:
     return [weight_decay_paradox.Parameters(**{**SMALL, **more, "weight_decay": gamma, "seed": s}) for s in (0, 1)]
 
 
 @pytest.fixture(scope="module")
 def records() -> pd.DataFrame:
-    context = Context("weight_decay_paradox")
+    context = MemoryContext("weight_decay_paradox", data=digits())
     for gamma in (0.0, 0.0001, 0.0005):
         weight_decay_paradox.run(settings(gamma), context)
     return pd.DataFrame(context.rows)
@@ -94,7 +54,7 @@ def records() -> pd.DataFrame:
 def test_arms_of_a_seed_start_from_equal_weights_on_equal_images_in_equal_order() -> None:
     arms = []
     for gamma in (0.0, 0.01):
-        context, runs = Context("weight_decay_paradox"), settings(gamma)
+        context, runs = MemoryContext("weight_decay_paradox", data=digits()), settings(gamma)
         arms.append(Training(runs, context, [prepare(run, context) for run in runs]))
     one, other = arms
     assert torch.equal(one.initial, other.initial)
@@ -105,7 +65,7 @@ def test_arms_of_a_seed_start_from_equal_weights_on_equal_images_in_equal_order(
 
 
 def test_a_member_is_trained_as_sgd_trains_a_module() -> None:
-    context, (run, other) = Context("weight_decay_paradox"), settings(0.01)
+    context, (run, other) = MemoryContext("weight_decay_paradox", data=digits()), settings(0.01)
     training = Training([run, other], context, [prepare(r, context) for r in (run, other)])
     training.train()
     task, model = prepare(run, context), MnistPerceptron()
@@ -123,14 +83,15 @@ def test_a_member_is_trained_as_sgd_trains_a_module() -> None:
 
 
 def test_a_run_resumed_at_any_checkpoint_records_what_an_uninterrupted_one_does() -> None:
-    straight = Context("weight_decay_paradox")
+    straight = MemoryContext("weight_decay_paradox", data=digits())
     weight_decay_paradox.run(settings(0.0005), straight)
-    assert len(straight.states) == TINY["epochs"] + 2
-    for state, done in straight.states:
-        resumed = Context("weight_decay_paradox", saved=state)
+    assert len(straight.checkpoints) == TINY["epochs"] + 2
+    for checkpoint in straight.checkpoints:
+        resumed = MemoryContext("weight_decay_paradox", data=digits(), begun=checkpoint)
         weight_decay_paradox.run(settings(0.0005), resumed)
-        assert straight.rows[:done] + resumed.rows == straight.rows
-    assert torch.equal(straight.kept[0]["trained"], resumed.kept.get(0, straight.kept[0])["trained"])
+        assert resumed.rows == straight.rows
+        for mine, whole in zip(resumed.artifacts, straight.artifacts, strict=True):
+            assert torch.equal(mine.tensors["trained"], whole.tensors["trained"])
 
 
 def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records: pd.DataFrame) -> None:
@@ -163,7 +124,7 @@ def test_the_margin_loss_is_the_cross_entropy_and_stays_exact_where_that_is_0() 
 def test_on_the_ray_curvature_vanishes_and_rescaled_layers_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = torch.randn(20, 12, generator=torch.Generator().manual_seed(0)).double()
     monkeypatch.setattr(zero_loss_limit, "_images", lambda run, context: (inputs, torch.arange(20) % 10))
-    context = Context("zero_loss_limit")
+    context = MemoryContext("zero_loss_limit")
     run = zero_loss_limit.Parameters(training_images=20, width=8, steps=200, scales=(1.0, 2.0))
     zero_loss_limit.run([run], context)
     first, last = context.rows[0], context.rows[-1]
@@ -175,7 +136,7 @@ def test_on_the_ray_curvature_vanishes_and_rescaled_layers_keep_it(monkeypatch: 
 
 def test_published_numbers_are_judged_as_the_inventory_works_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(published_tables, "_initialised", lambda network, source: nn.Linear(3, 2))
-    context = Context("published_tables")
+    context = MemoryContext("published_tables")
     names = ("mlp", "cnn", "preresnet", "wrn", "table7", "table8")
     published_tables.run([published_tables.Parameters(table=name) for name in names], context)
     monkeypatch.undo()

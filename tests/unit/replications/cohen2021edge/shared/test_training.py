@@ -8,19 +8,19 @@ from common.hessian import Hessian, Problem, dense
 from common.models import initialise_uniform
 from replications.cohen2021edge.shared.setting import Rule, Setting
 from replications.cohen2021edge.shared.training import Training, network
-from tests.unit.replications.cohen2021edge.samples import Context
+from tests.unit.replications.cohen2021edge.samples import image_context
 
 
 @pytest.mark.parametrize(("rule", "momentum"), [("gradient_descent", 0.0), ("heavy_ball", 0.9), ("nesterov", 0.9)])
 def test_training_in_the_span_of_the_images_is_training_on_the_images(rule: Rule, momentum: float) -> None:
-    context = Context()
+    context = image_context()
     run = Setting(training_images=12, width=6, rule=rule, momentum=momentum, edge=8.0, seed=1)
-    training = Training([run], context)  # type: ignore[arg-type]
-    images = context.images.double().flatten(1)
+    training = Training([run], context)
+    images = context.data("cifar10").train.inputs.double().flatten(1)
     images = ((images - images.mean(0)) / images.std(0)).float()
     targets = training.data[1]
     whole = network(48, 6, 10)
-    initialise_uniform(whole, torch.Generator().manual_seed(1))
+    initialise_uniform(whole, context.generator(run, "init"))
     optimiser = torch.optim.SGD(whole.parameters(), run.learning_rate, momentum=momentum, nesterov=rule == "nesterov")
     for _ in range(15):
         training.advance(1)
@@ -38,7 +38,7 @@ def test_training_in_the_span_of_the_images_is_training_on_the_images(rule: Rule
 
 def test_training_goes_on_where_it_was_stopped() -> None:
     run = Setting(training_images=12, width=6, rule="heavy_ball", momentum=0.9, edge=8.0, seed=1)
-    whole, first, second = (Training([run], Context()) for _ in range(3))  # type: ignore[arg-type]
+    whole, first, second = (Training([run], image_context()) for _ in range(3))
     whole.advance(8)
     first.advance(5)
     second.restore(first.state())

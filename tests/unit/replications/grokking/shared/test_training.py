@@ -14,7 +14,7 @@ from replications.grokking.shared.training import (
     table,
     train_and_measure,
 )
-from tests.unit.replications.grokking.context import Context
+from tests.context import MemoryContext
 
 TINY: dict[str, Any] = {
     "modulus": 11,
@@ -59,7 +59,7 @@ def test_division_modulo_a_composite_number_is_refused() -> None:
 
 def test_training_and_validation_pairs_share_nothing_and_make_up_the_table() -> None:
     run = settings()[0]
-    task = split_table(run, Context("x").generator(run, "split"))
+    task = split_table(run, MemoryContext().generator(run, "split"))
     both = torch.cat([task.train_pairs, task.validation_pairs]).tolist()
     assert len(task.train_pairs) == 60
     assert len({tuple(pair) for pair in both}) == len(both) == 121
@@ -69,7 +69,7 @@ def test_arms_of_a_seed_start_equal_and_see_equal_batches() -> None:
     seen = []
     for changes in ({}, {"rule": "nso"}, {"weight_decay": 0.0}):
         runs = settings(**changes)
-        context = Context("x")
+        context = MemoryContext()
         training = Training(runs, context, [split_table(run, context.generator(run, "split")) for run in runs])
         start = [parameter.detach().clone() for parameter in training.model.parameters()]
         training._one_step()
@@ -81,21 +81,21 @@ def test_arms_of_a_seed_start_equal_and_see_equal_batches() -> None:
 
 @pytest.mark.parametrize("rule", ["plain", "nso", "wp_sgd"])
 def test_a_run_resumed_at_any_step_has_the_same_records_and_weights(rule: str) -> None:
-    whole = Context("x")
+    whole = MemoryContext()
     train_and_measure(settings(rule=rule), whole)
-    for state, rows in whole.states[::5]:
-        resumed = Context("x", saved=state)
+    for checkpoint in whole.checkpoints[::5]:
+        resumed = MemoryContext(begun=checkpoint)
         train_and_measure(settings(rule=rule), resumed)
-        assert whole.rows[:rows] + resumed.rows == whole.rows
-        for (_, mine), (_, its) in zip(whole.kept, resumed.kept, strict=True):
-            assert all(torch.equal(mine[name], its[name]) for name in mine)
+        assert resumed.rows == whole.rows
+        for mine, its in zip(whole.artifacts, resumed.artifacts, strict=True):
+            assert all(torch.equal(mine.tensors[name], its.tensors[name]) for name in mine.tensors)
 
 
 @pytest.mark.parametrize("rule", ["plain", "nso"])
 def test_a_seed_alone_gives_what_it_gives_among_others(rule: str) -> None:
     torch.set_default_dtype(torch.float64)
     try:
-        together, alone = Context("x"), Context("x")
+        together, alone = MemoryContext(), MemoryContext()
         train_and_measure(settings(rule=rule), together)
         train_and_measure(settings(rule=rule)[1:], alone)
     finally:
@@ -108,7 +108,7 @@ def test_a_seed_alone_gives_what_it_gives_among_others(rule: str) -> None:
 
 def test_every_training_pair_is_taken_once_an_epoch() -> None:
     runs = settings()
-    context = Context("x")
+    context = MemoryContext()
     training = Training(runs, context, [split_table(run, context.generator(run, "split")) for run in runs])
     for _ in range(training.steps_per_epoch):
         training._one_step()
@@ -119,14 +119,14 @@ def test_every_training_pair_is_taken_once_an_epoch() -> None:
 
 
 def test_two_gradients_a_step_are_counted_and_an_arm_can_be_lengthened() -> None:
-    context = Context("x")
+    context = MemoryContext()
     train_and_measure(settings(1, rule="wp_sgd", draws=2, lengthening=2), context)
     looks = [row for row in context.rows if row["kind"] == "evaluation"]
     assert (looks[-1]["step"], looks[-1]["gradients"]) == (24, 48)
 
 
 def test_curvature_is_measured_at_even_times_with_its_error() -> None:
-    context = Context("x")
+    context = MemoryContext()
     train_and_measure(settings(1), context)
     rows = [row for row in context.rows if row["kind"] == "curvature"]
     assert [row["step"] for row in rows] == [6, 12]
@@ -135,12 +135,12 @@ def test_curvature_is_measured_at_even_times_with_its_error() -> None:
 
 def test_a_member_that_leaves_the_numbers_is_reported_and_the_other_goes_on() -> None:
     runs = settings()
-    context = Context("x")
+    context = MemoryContext()
     training = Training(runs, context, [split_table(run, context.generator(run, "split")) for run in runs])
     with torch.no_grad():
         training.model.output[0] = float("nan")
     training.train()
-    assert [seed for seed, _ in context.gone] == [0]
+    assert list(context.divergences) == [context.run_of(runs[0]).name]
     assert {row["seed"] for row in context.rows} == {1}
 
 

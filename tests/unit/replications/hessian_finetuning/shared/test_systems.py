@@ -15,15 +15,14 @@ from replications.hessian_finetuning.shared.mean_attention import MeanAttention,
 from replications.hessian_finetuning.shared.systems import SystemParameters, load_systems
 from replications.hessian_finetuning.shared.text_tensors import as_tensor
 from replications.hessian_finetuning.shared.upper_layers import upper_layers
+from tests.context import Artifact, MemoryContext
 
 SIZE = BertSize(layers=2, width=8, heads=2, inner=12, vocabulary=20, positions=6)
 POOL, CUT = 20, 2
 
 
-class Kept:
-    """A context that holds what `frozen_features` would have kept of a tiny encoder."""
-
-    device = torch.device("cpu")
+class Encoder:
+    """A tiny encoder with inputs, and what `frozen_features` would have kept of it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         torch.manual_seed(0)
@@ -35,22 +34,19 @@ class Kept:
         with torch.no_grad():
             features = self.network[:CUT](self.inputs).half()
         labels = torch.arange(POOL + 5) % 3
-        kept = {f"tiny.{k}": v for k, v in self.network.state_dict().items() if int(k.partition(".")[0]) >= CUT}
-        self.kept: dict[str, dict[str, torch.Tensor]] = {
-            "features": {
-                "pool": features[:POOL], "pool_labels": labels[:POOL],
-                "test": features[POOL:], "test_labels": labels[POOL:],
-                "dataset": as_tensor("mrpc"), "weights": as_tensor("tiny"),
-            },
-            "upper": kept,
-        }  # fmt: skip
+        self.upper = {f"tiny.{k}": v for k, v in self.network.state_dict().items() if int(k.partition(".")[0]) >= CUT}
+        self.features = {
+            "pool": features[:POOL],
+            "pool_labels": labels[:POOL],
+            "test": features[POOL:],
+            "test_labels": labels[POOL:],
+            "dataset": as_tensor("mrpc"),
+            "weights": as_tensor("tiny"),
+        }
 
-    def artifact(self, run: Any, need: str, name: str) -> dict[str, torch.Tensor]:
-        assert need == "features"
-        return self.kept[name]
-
-    def generator(self, run: Any, stream: str) -> torch.Generator:
-        return torch.Generator().manual_seed(10 * run.seed + len(stream))
+    def context(self) -> MemoryContext:
+        kept = {"features": self.features, "upper": self.upper}
+        return MemoryContext(needed=[Artifact(parameters(), *entry) for entry in kept.items()], match=())
 
 
 def parameters(**values: Any) -> SystemParameters:
@@ -59,10 +55,10 @@ def parameters(**values: Any) -> SystemParameters:
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_wherever_it_is_cut_the_network_computes_what_it_computed_whole(stages, monkeypatch) -> None:
-    context = Kept(monkeypatch)
-    (system,) = load_systems("text", [parameters(trainable_stages=stages)], context)
+    encoder = Encoder(monkeypatch)
+    (system,) = load_systems("text", [parameters(trainable_stages=stages)], encoder.context())
     with torch.no_grad():
-        whole = context.network(context.inputs[POOL:])
+        whole = encoder.network(encoder.inputs[POOL:])
         torch.testing.assert_close(system.model[:-1](system.test[0]), whole, atol=5e-3, rtol=0)
     assert len(system.model) == stages + 1
     assert system.classes == 3
@@ -71,25 +67,26 @@ def test_wherever_it_is_cut_the_network_computes_what_it_computed_whole(stages, 
 
 
 def test_a_seed_s_training_and_validation_examples_are_its_own_and_disjoint(monkeypatch) -> None:
-    context = Kept(monkeypatch)
-    systems = load_systems("text", [parameters(seed=seed) for seed in (0, 0, 1)], context)
+    encoder = Encoder(monkeypatch)
+    systems = load_systems("text", [parameters(seed=seed) for seed in (0, 1)], encoder.context())
+    (again,) = load_systems("text", [parameters(seed=0)], encoder.context())
     rows = [{tuple(row) for row in part.tolist()} for part in (systems[0].train[0], systems[0].validation[0])]
     assert len(rows[0]) == 8
     assert len(rows[1]) == 6
     assert not rows[0] & rows[1]
-    torch.testing.assert_close(systems[0].train[0], systems[1].train[0], rtol=0, atol=0)
-    torch.testing.assert_close(systems[0].model[-1].weight, systems[1].model[-1].weight, rtol=0, atol=0)
-    assert not torch.equal(systems[0].train[0], systems[2].train[0])
-    assert not torch.equal(systems[0].model[-1].weight, systems[2].model[-1].weight)
-    torch.testing.assert_close(systems[0].test[0], systems[2].test[0], rtol=0, atol=0)
+    torch.testing.assert_close(systems[0].train[0], again.train[0], rtol=0, atol=0)
+    torch.testing.assert_close(systems[0].model[-1].weight, again.model[-1].weight, rtol=0, atol=0)
+    assert not torch.equal(systems[0].train[0], systems[1].train[0])
+    assert not torch.equal(systems[0].model[-1].weight, systems[1].model[-1].weight)
+    torch.testing.assert_close(systems[0].test[0], systems[1].test[0], rtol=0, atol=0)
 
 
 def test_what_cannot_be_had_is_refused_in_one_sentence(monkeypatch) -> None:
-    context = Kept(monkeypatch)
+    encoder = Encoder(monkeypatch)
     with pytest.raises(UserError, match="pool of text has 20"):
-        load_systems("text", [parameters(train_examples=15)], context)
+        load_systems("text", [parameters(train_examples=15)], encoder.context())
     with pytest.raises(UserError, match="kept 3"):
-        load_systems("text", [parameters(trainable_stages=4)], context)
+        load_systems("text", [parameters(trainable_stages=4)], encoder.context())
 
 
 def test_normalisation_of_the_kept_layers_uses_the_pretrained_statistics() -> None:
@@ -105,10 +102,10 @@ def test_normalisation_of_the_kept_layers_uses_the_pretrained_statistics() -> No
 
 
 def test_a_perceptron_has_the_layers_that_are_asked_for(monkeypatch) -> None:
-    context = Kept(monkeypatch)
-    context.kept["features"] |= {"pool": torch.randn(POOL, 5), "test": torch.randn(5, 5)}
-    context.kept["upper"] = {}
-    (system,) = load_systems("digits", [parameters(depth=4, width=7, activation="tanh")], context)
+    encoder = Encoder(monkeypatch)
+    encoder.features |= {"pool": torch.randn(POOL, 5), "test": torch.randn(5, 5)}
+    encoder.upper = {}
+    (system,) = load_systems("digits", [parameters(depth=4, width=7, activation="tanh")], encoder.context())
     model = system.model
     shapes = [tuple(layer.weight.shape) for layer in model if isinstance(layer, nn.Linear)]
     assert shapes == [(7, 5), (7, 7), (7, 7), (3, 7)]
