@@ -76,10 +76,15 @@ class ResidualTraining:
     """
 
     def __init__(
-        self, model: nn.Module, batches: ImageBatches, recipe: Recipe, source: torch.Generator, *,
+        self,
+        model: nn.Module,
+        batches: ImageBatches,
+        recipe: Recipe,
+        source: torch.Generator,
+        *,
         objective: Objective = cross_entropy,
         optimiser: Callable[[list[nn.Parameter]], torch.optim.Optimizer] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.batches, self.recipe, self.source, self.objective = batches, recipe, source, objective
         parameters = list(model.parameters())

@@ -39,10 +39,15 @@ class RuleTraining(ResidualTraining):
     """
 
     def __init__(
-        self, model: nn.Module, batches: ImageBatches, recipe: Recipe, source: torch.Generator, *,
+        self,
+        model: nn.Module,
+        batches: ImageBatches,
+        recipe: Recipe,
+        source: torch.Generator,
+        *,
         optimiser: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
         rule: Callable[[torch.optim.Optimizer], GradientRule],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(model, batches, recipe, source, optimiser=optimiser)
         self.rule = rule(self.optimiser)
         self.step_error = 1.0
