@@ -99,11 +99,11 @@ class ResidualTraining:
 
     @property
     def over(self) -> bool:
-        """All epochs are done, or the loss left the numbers."""
+        """All epochs are done, or the loss is no longer finite."""
         return self.lost or self.epoch >= self.recipe.epochs
 
     def one_epoch(self) -> float:
-        """Every image once; returns the mean of the objective over the steps (nan where it left the numbers)."""
+        """Every image once; returns the mean of the objective over the steps (NaN where it is no longer finite)."""
         factor = self.recipe.schedule(self.epoch / self.recipe.epochs)
         for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor

@@ -53,7 +53,7 @@ class RuleTraining(ResidualTraining):
         self.step_error = 1.0
 
     def one_epoch(self) -> float:
-        """Every image once; returns the mean loss over the steps (nan where it left the numbers)."""
+        """Every image once; returns the mean loss over the steps (NaN where it is no longer finite)."""
         factor = self.recipe.schedule(self.epoch / self.recipe.epochs)
         for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
