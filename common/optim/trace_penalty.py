@@ -86,9 +86,13 @@ class TracePenalty:
         return CheapSecondDerivatives() if self.probe == "outputs" else nullcontext()
 
     def _trace(
-        self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, logits: torch.Tensor | None,
+        self,
+        model: nn.Module,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        logits: torch.Tensor | None,
         source: torch.Generator,
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         if self.probe == "outputs":
             if logits is None:
                 with self._derivatives():
