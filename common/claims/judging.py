@@ -7,7 +7,7 @@ import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
-from common.claims.measuring import MINIMAL_SETTINGS, Measurement, measure
+from common.claims.estimation import MINIMAL_SETTINGS, Measurement, measure
 from common.claims.schema import Claim
 from common.claims.verdicts import (
     CONTRADICTED,

@@ -302,7 +302,7 @@ def load_claims(path: Path) -> list[Claim]:
         if claim.id in first:
             _, node = read_yaml(path)
             line, before = line_of(node, (index,)), line_of(node, (first[claim.id],))
-            raise UserError(f"{path}:{line}: claim {claim.id} stands already in line {before}; rename one.")
+            raise UserError(f"{path}:{line}: claim {claim.id} is already defined in line {before}; rename one.")
         first[claim.id] = index
         claim._origin = path, index
     return claims

@@ -54,9 +54,17 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
     font = re.search(r' font-family="[^"<>]*"', opening.group())
     marks = (font.group() if font else "") + (" data-wide" if width > 480 else "")
     head = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{}" '
-        'role="img" aria-label="{}"{} style="aspect-ratio:{:.0f}/{:.0f};max-width:{:.0f}px;min-width:{:.0f}px">'
-    ).format(box.group(1), title, Markup(marks), width, height, 1.6 * width, 0.78 * width)
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{title}"{marks} '
+        'style="aspect-ratio:{width:.0f}/{height:.0f};max-width:{most:.0f}px;min-width:{least:.0f}px">'
+    ).format(
+        box=box.group(1),
+        title=title,
+        marks=Markup(marks),
+        width=width,
+        height=height,
+        most=1.6 * width,
+        least=0.78 * width,
+    )
     return head + Markup(body)
 
 

@@ -59,7 +59,7 @@ class Verdict(_Record):
 
 
 class Prediction(_Record):
-    """What a run was foretold to take, without looking at recorded runs."""
+    """What a run was predicted to take, without looking at recorded runs."""
 
     seconds: float
     interval: tuple[float, float]
@@ -82,6 +82,7 @@ class Run(_Record):
     commit: str | None = None
     dirty: bool | None = None
     code_digest: str | None = None
+    accepted: list[dict[str, str]] = []
     data: dict[str, str | None] = {}
     versions: dict[str, str | None] = {}
 
@@ -106,6 +107,7 @@ class PublishedExperiment(_Record):
     devices: list[str] = []
     versions: dict[str, str | None] = {}
     code: str | None = None
+    accepted: list[dict[str, str]] = []
     data: dict[str, str | None] = {}
     finished: str | None = None
     seconds: float | None = None

@@ -7,7 +7,7 @@ import pytest
 
 from common.experiments.config import SCALES
 from common.workflow.discovery import find
-from common.workflow.publishing import judged_anew
+from common.workflow.publish import judged_anew
 from tests.conftest import ROOT
 
 PLACES = [place for scale in SCALES for place in sorted((ROOT / "reports/published" / scale).glob("*"))]
