@@ -33,10 +33,12 @@ def tuning(
         **changes,
     }
     return FineTuning(
-        systems, METHODS[name](STRENGTHS[name] if strength is None else strength), **settings,
+        systems,
+        METHODS[name](STRENGTHS[name] if strength is None else strength),
+        **settings,
         batches=[torch.Generator().manual_seed(member) for member in members],
         noise=[torch.Generator().manual_seed(100 + member) for member in members],
-    )  # fmt: skip
+    )
 
 
 def slope(weights: torch.Tensor) -> torch.Tensor:
