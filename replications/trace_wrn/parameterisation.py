@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from common.experiments import Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.hessian import Hessian, Problem, sharpness, spectrum, trace
 from common.models import rescale
 
@@ -27,15 +28,11 @@ class Parameters(PerceptronParameters, DensityParameters):
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Measure each seed's network, rewritten with one α."""
-    state = context.restore() or {"done": 0}
-    for number in range(state["done"], len(runs)):
-        run = runs[number]
+    for run in one_by_one(runs, context):
         model = network_of(run, context)
         rescale(model, run.alpha)
         images, targets = (tensor[: run.curvature_images] for tensor in images_of(run, context))
         _measure(run, context, Problem(model, nn.CrossEntropyLoss(), (images, targets)))
-        context.progress(number + 1, len(runs))
-        context.checkpoint({"done": number + 1})
 
 
 def _measure(run: Parameters, context: RunContext, problem: Problem) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from common.experiments import Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.hessian import GGN, Hessian, Problem, eigenpairs, trace
 
 from .shared.curvature import squared_norm
@@ -38,9 +39,7 @@ class Parameters(PerceptronParameters):
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Measure each seed's network on all images and on random batches of each size, drawn without replacement."""
-    state = context.restore() or {"done": 0}
-    for number in range(state["done"], len(runs)):
-        run = runs[number]
+    for run in one_by_one(runs, context):
         model = network_of(run, context, run.at)
         images, targets = (tensor[: run.full_images] for tensor in images_of(run, context))
         source = context.generator(run, "probes")
@@ -50,8 +49,6 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
                 chosen = torch.randperm(len(targets), generator=source)[:size].to(targets.device)
                 problem = Problem(model, nn.CrossEntropyLoss(), (images[chosen], targets[chosen]))
                 _record(run, context, problem, batch, source)
-        context.progress(number + 1, len(runs))
-        context.checkpoint({"done": number + 1})
 
 
 def _record(run: Parameters, context: RunContext, problem: Problem, batch: int, source: torch.Generator) -> None:

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.hessian import Problem, sharpness, trace
 
 from .shared.perceptron import PAPER
@@ -63,13 +64,9 @@ def margin_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train each seed's network, then walk the ray in both arms."""
-    state = context.restore() or {"done": 0}
-    for number in range(state["done"], len(runs)):
-        run = runs[number]
+    for run in one_by_one(runs, context):
         images = _images(run, context)
         _walk(run, context, _trained(run, context, images), images)
-        context.progress(number + 1, len(runs))
-        context.checkpoint({"done": number + 1})
 
 
 def _images(run: Parameters, context: RunContext) -> Pair:
