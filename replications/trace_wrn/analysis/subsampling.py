@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 
 from common.figures import colours, log_axis, mean_band, note, reference_line, subplots
 
+from .shared.labels import MNIST_IMAGES
+
 BATCH = 128
 QUANTITIES = {
     "trace_hessian": "Tr H",
@@ -13,7 +15,6 @@ QUANTITIES = {
     "squared_hessian": "Tr H²",
     "squared_ggn": "Tr G²",
 }
-PAPER_IMAGES = 60_000
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -47,8 +48,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     first = records.iloc[0]
     for figure in drawn.values():
         note(figure, "perceptron on MNIST: the document does not say which network it shows (D8)", "deviation")
-        if first["training_images"] < PAPER_IMAGES:
-            note(figure, f"all images: {first['full_images']:,} instead of {PAPER_IMAGES:,} (D1)", "reduced")
+        if first["training_images"] < MNIST_IMAGES:
+            note(figure, f"all images: {first['full_images']:,} instead of {MNIST_IMAGES:,} (D1)", "reduced")
     return drawn
 
 

@@ -9,12 +9,12 @@ from scipy.special import stdtrit
 from common.figures import colours, note, reference_line, subplots
 
 from ..shared.published import MLP_TEST_ACCURACY, TABLES
-from .shared.labels import HOLLOW, gamma_text
+from .shared.labels import HOLLOW, MNIST_IMAGES, gamma_text
 from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, spectral_sums
 
 FITTED_ERROR = 0.1
 NORM_ERROR = 0.2
-PAPER_IMAGES, PAPER_EPOCHS = 60_000, 50
+PAPER_EPOCHS = 50
 PANELS = {
     "loss_gap": "ΔL, test − training loss (nats)",
     "error_gap": "ΔE, training − test accuracy (%)",
@@ -97,8 +97,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         "fig1_perceptron": _spectra(records),
     }
     first = records.iloc[0]
-    if first["training_images"] < PAPER_IMAGES or first["epochs"] != PAPER_EPOCHS:
-        text = f"{first['training_images']:,} of {PAPER_IMAGES:,} images, {first['epochs']} epochs (D1)"
+    if first["training_images"] < MNIST_IMAGES or first["epochs"] != PAPER_EPOCHS:
+        text = f"{first['training_images']:,} of {MNIST_IMAGES:,} images, {first['epochs']} epochs (D1)"
         for figure in drawn.values():
             note(figure, text, "reduced")
     return drawn
