@@ -152,8 +152,8 @@ def _product_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
     if not compared:
         yield row("Hessian product", name, g["product"], "≤ 1.1×, ≤ 0.65×", at_most=0.65)
     curvlinops = _peer(g, "curvlinops GGN", "curvlinops")
-    most = 0.7 if curvlinops else None
-    yield row("GGN product", name, g["GGN"], "≤ 1.6 g, ≤ 0.7×", below=1.6, at_most=most, peer=curvlinops)
+    bound = 0.7 if curvlinops else None
+    yield row("GGN product", name, g["GGN"], "≤ 1.6 g, ≤ 0.7×", below=1.6, at_most=bound, peer=curvlinops)
 
 
 def _sample_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
@@ -163,8 +163,8 @@ def _sample_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
     yield row("GGN diagonal, a draw", name, g["sampled diagonal"] / 2, "≤ 2.1 g", below=2.1, peer=draw)
     if name in EXACT:
         exact = _peer(g, "BackPACK exact diagonal", "BackPACK")
-        most = 1.0 if exact else None
-        yield row("GGN diagonal, exact", name, g["exact diagonal"], "≤ 1×", at_most=most, peer=exact)
+        bound = 1.0 if exact else None
+        yield row("GGN diagonal, exact", name, g["exact diagonal"], "≤ 1×", at_most=bound, peer=exact)
     yield row("Tr(ΣG), a draw", name, g["Tr(ΣG)"], "≤ 2.2 g", below=2.2)
 
 
