@@ -1,4 +1,4 @@
-"""What an invocation would do: jobs, runs, which are current, and about how long the rest takes on this machine."""
+"""`replicate plan`: jobs, runs, which are current, and about how long the others take on this machine."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Published evidence: what a visitor reads at once, in git, with the commit that each experiment was run at.
+"""`replicate publish`: evidence that a visitor reads at once, in git, with the commit that each experiment was run at.
 
 Published is only what can be traced: every run current, computed from a clean commit with the present locks,
 and judged by the rules that stood in claims.yaml at that commit, or that say why they were amended.

@@ -16,8 +16,8 @@ from common.workflow.progress import duration, in_flight, remaining
 from common.workflow.state import Folders, run_states
 
 if TYPE_CHECKING:
+    from common.claims.verdicts import Verdict
     from common.reports.comparison import Comparison
-    from common.reports.formats import Verdict
     from common.workflow.cost import ExperimentCost
 
 _COLOURS = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.workflow.discovery import find
 from common.workflow.publish import judged_anew
 from tests.conftest import ROOT
