@@ -79,8 +79,11 @@ def _train(
     shapes = [network.outer.shape[1:], network.inner.shape[1:]]
     flat = torch.cat([network.outer, network.inner.flatten(1)], 1)
     state = context.restore() or {
-        "step": 0, "flat": flat, "first": torch.zeros_like(flat), "second": torch.zeros_like(flat)
-    }  # fmt: skip
+        "step": 0,
+        "flat": flat,
+        "first": torch.zeros_like(flat),
+        "second": torch.zeros_like(flat),
+    }
     flat, first, second = state["flat"], state["first"], state["second"]
     width = setting.width
     for step in range(state["step"], setting.steps):

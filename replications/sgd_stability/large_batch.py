@@ -26,9 +26,12 @@ class Parameters(ClassifierParameters):
     epochs: int = Field(40, ge=1, unit="epochs", description="length of training", source="deviation D41")
     own_streams: bool = Field(False, description="own initial weights and batches for this arm", source="control")
     crossing_loss: float = Field(
-        0.05, ge=0, unit="nats", description="training loss at whose first passing a run is measured too (0: never)",
+        0.05,
+        ge=0,
+        unit="nats",
+        description="training loss at whose first passing a run is measured too (0: never)",
         source="deviation D42",
-    )  # fmt: skip
+    )
     measured_images: int = Field(
         2000, ge=50, unit="images", description="training images behind sharpness and λ₁", source="deviation D43"
     )

@@ -74,8 +74,14 @@ def _ratios(records: pd.DataFrame) -> Figure:
 def _worst(records: pd.DataFrame) -> Figure:
     neuron = records[records["part"] == "worst_neuron"]
     figure, axes = subplots(size=(5.6, 4.2))
-    mean_band(axes, neuron.assign(label="d = " + neuron["dimension"].astype(str)), "per_dimension", "ratio",
-              group="label", markers=True)  # fmt: skip
+    mean_band(
+        axes,
+        neuron.assign(label="d = " + neuron["dimension"].astype(str)),
+        "per_dimension",
+        "ratio",
+        group="label",
+        markers=True,
+    )
     reference_line(axes, y=0.5, label="n = ∞")
     axes.axvline(2, color=PALETTE[5], linestyle=":", linewidth=1.2, label="n = 2d")
     log_axis(axes, "x")
