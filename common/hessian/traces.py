@@ -17,7 +17,7 @@ import torch
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.ggn import GGN
 from common.hessian.per_sample import chunk_linearisations
-from common.hessian.probes import PASS_COST, hessian_forms, probed_names
+from common.hessian.probes import PASS_COST, hessian_quadratic_forms, probed_names
 from common.hessian.problem import Problem
 from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
 from common.hessian.random import generator, signs
@@ -139,7 +139,7 @@ def _sample_signs(problem: Problem, accuracy: Accuracy, seed: int, reason: str, 
 
     def one_pass() -> Iterator[torch.Tensor]:
         for chunk in problem.chunks:
-            yield hessian_forms(problem, chunk, names, source).double()
+            yield hessian_quadratic_forms(problem, chunk, names, source).double()
 
     main = _from_samples(problem, one_pass, PASS_COST, accuracy, seed=seed, method="sample signs", reason=reason)
     rest = [name for name in problem.names if name not in set(names)]

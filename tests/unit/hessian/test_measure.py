@@ -1,5 +1,7 @@
 """The table of measures, and the guide."""
 
+import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from torch import nn
 from common.hessian import MEASURES, Estimate, Problem, measure, non_uniformity
 from common.hessian.estimates import square_root
 
-GUIDE = Path(__file__).parents[3] / "docs" / "toolkit.md"
+ROOT = Path(__file__).parents[3]
+GUIDE, PACKAGE = ROOT / "docs" / "toolkit.md", ROOT / "common" / "hessian"
 
 
 def problem(reduction: str = "mean") -> Problem:
@@ -71,6 +74,21 @@ def test_the_bound_of_an_eigenvalue_is_carried_into_the_non_uniformity():
     early, late = (non_uniformity(problem(), products=products) for products in (2, 40))
     assert early.bound > late.bound > 0
     assert abs(early.value - late.value) <= early.bound
+
+
+def test_every_name_of_the_glossary_is_in_the_code():
+    rows = GUIDE.read_text().split("## Words")[1].split("## ")[0].splitlines()
+    places = [row.rsplit("|", 2)[1] for row in rows if row.startswith("| ") and "---" not in row][1:]
+    assert len(places) > 25
+    for name in re.findall(r"`([^`]+)`", " ".join(places)):
+        if name.endswith(".py"):
+            assert (PACKAGE / name).exists(), name
+            continue
+        owner, _, attribute = name.partition(".")
+        modules = [importlib.import_module(f"common.hessian.{path.stem}") for path in PACKAGE.glob("[a-z]*.py")]
+        found = [getattr(module, owner) for module in modules if hasattr(module, owner)]
+        assert found, name
+        assert not attribute or attribute in {*dir(found[0]), *getattr(found[0], "__annotations__", {})}, name
 
 
 def test_the_first_example_of_the_guide_runs_in_ten_lines(capsys):

@@ -24,9 +24,10 @@ def test_extreme_eigenpairs_are_those_of_the_dense_hessian(case):
     problem, matrices = case
     exact = torch.linalg.eigvalsh(matrices.hessian)
     for which, expected in (
-        ("largest", exact.flip(0)[:3]), ("smallest", exact[:3]),
+        ("largest", exact.flip(0)[:3]),
+        ("smallest", exact[:3]),
         ("magnitude", exact[exact.abs().argsort(descending=True)[:3]]),
-    ):  # fmt: skip
+    ):
         found = eigenpairs(Hessian(problem), 3, which=which, relative_error=1e-8, seed=1)
         assert found.converged
         torch.testing.assert_close(found.values, expected, rtol=1e-6, atol=1e-8)
