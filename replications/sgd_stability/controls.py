@@ -55,10 +55,13 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         rescale(model, run.rescaling)
         layered, source = LayeredHessians(model, *data), context.generator(run, "probes")
         context.record(
-            run, sharpness=largest_eigenvalue(layered, source, 0.01).value,
-            non_uniformity=non_uniformity(layered, source, 0.01).value, test_accuracy=accuracy(model, test),
-            loss=float(descent.losses[member]), stopped=bool(descent.status[member] == STOPPED),
-        )  # fmt: skip
+            run,
+            sharpness=largest_eigenvalue(layered, source, 0.01).value,
+            non_uniformity=non_uniformity(layered, source, 0.01).value,
+            test_accuracy=accuracy(model, test),
+            loss=float(descent.losses[member]),
+            stopped=bool(descent.status[member] == STOPPED),
+        )
 
 
 def _stream(run: Parameters, name: str) -> str:

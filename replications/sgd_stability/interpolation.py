@@ -17,9 +17,12 @@ class Parameters(ClassifierParameters):
 
     points: int = Field(25, ge=4, description="values of α from −1 to 2", source=KESKAR)
     evaluated_images: int = Field(
-        10_000, ge=20, unit="images", description="training images, and as many test images, behind each value",
+        10_000,
+        ge=20,
+        unit="images",
+        description="training images, and as many test images, behind each value",
         source="our choice",
-    )  # fmt: skip
+    )
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:

@@ -1,4 +1,4 @@
-"""Tables 1, 2 and 4 of Keskar et al.: accuracy and sharpness after ADAM with small and large batches."""
+"""Tables 1, 2 and 4 of Keskar et al.: accuracy and ε-sharpness after ADAM with small and large batches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,11 +26,14 @@ class Parameters(ClassifierParameters):
     epochs: int = Field(40, ge=1, unit="epochs", description="length of training", source="deviation D41")
     own_streams: bool = Field(False, description="own initial weights and batches for this arm", source="control")
     crossing_loss: float = Field(
-        0.05, ge=0, unit="nats", description="training loss at whose first passing a run is measured too (0: never)",
+        0.05,
+        ge=0,
+        unit="nats",
+        description="training loss at whose first passing a run is measured too (0: never)",
         source="deviation D42",
-    )  # fmt: skip
+    )
     measured_images: int = Field(
-        2000, ge=50, unit="images", description="training images behind sharpness and λ₁", source="deviation D43"
+        2000, ge=50, unit="images", description="training images behind ε-sharpness and λ₁", source="deviation D43"
     )
     dimensions: int = Field(100, ge=1, description="of the random subspace", source=f"{KESKAR}, Table 4")
     epsilons: tuple[float, ...] = Field(
@@ -140,15 +143,15 @@ class _Training:
             kind=kind,
             epoch=epoch,
             parameters=sum(parameter.numel() for parameter in network.parameters()),
-            training_loss=training[0],
-            training_error=training[1],
-            test_loss=test[0],
-            test_error=test[1],
+            training_loss=training.loss,
+            training_error=training.error,
+            test_loss=test.loss,
+            test_error=test.error,
             **self._curvature(member, network, self.setting.epsilons[: None if kind == "end" else 1]),
         )
 
     def _curvature(self, member: int, network: torch.nn.Module, epsilons: Sequence[float]) -> dict[str, Any]:
-        """Keskar's sharpness for each ε, λ₁ and Tr H on some of the training images, in float64."""
+        """ε-sharpness of Keskar et al. for each ε, λ₁ and Tr H on some of the training images, in float64."""
         measured = hardest_first(network, self._measured(member), self.standardise)
         images = self.standardise(measured.inputs).double()
         problem = Problem(network.double(), torch.nn.CrossEntropyLoss(), (images, measured.targets))

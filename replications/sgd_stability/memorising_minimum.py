@@ -36,9 +36,12 @@ class Parameters(ExperimentParameters):
         (0.05,), min_length=1, description="ρ of SAM, each for an equal share of the epochs", source=WEN
     )
     epochs: int = Field(
-        8_000, ge=1, unit="epochs", description="of SAM, which takes two gradients a step; others take twice as many",
+        8_000,
+        ge=1,
+        unit="epochs",
+        description="of SAM, which takes two gradients a step; others take twice as many",
         source=OURS,
-    )  # fmt: skip
+    )
     fresh_examples: int = Field(4_000, ge=10, unit="examples", description="of the test error", source=OURS)
     wide_dimension: int = Field(100, ge=2, description="d at which the printed construction works", source=OURS)
     evaluations: int = Field(24, ge=2, description="points of a curve, spaced by equal factors", source=OURS)

@@ -82,8 +82,8 @@ paper.figure("fig6")
 paper.summary(["fig6-loss-rises-faster-at-the-large-batch-end", "fig6-outward-rise", "fig6-a-barrier-lies-between"])
 
 # %% [markdown]
-# Keskar's sharpness is the largest rise of the loss in a small box, in a random subspace of 100 dimensions. Its
-# absolute value grows with the number of parameters; what is compared are the batches.
+# The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
+# dimensions. Its absolute value grows with the number of parameters; what is compared are the batches.
 
 # %%
 paper.figure("table4")

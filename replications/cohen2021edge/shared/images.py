@@ -1,5 +1,7 @@
 """The first images of CIFAR-10, standardised, in coordinates of the space that they span."""
 
+from typing import NamedTuple
+
 import torch
 from torch.nn import functional
 
@@ -9,8 +11,16 @@ from common.training.input_span import span
 from .setting import Setting
 
 
-def training_set(run: Setting, context: RunContext) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Inputs [n, rank], targets ([n] classes, or one-hot [n, classes]) and the basis [features, rank] of the inputs.
+class TrainingSet(NamedTuple):
+    """Inputs [n, rank], targets ([n] classes, or one-hot [n, classes]) and the basis [features, rank] of the inputs."""
+
+    inputs: torch.Tensor
+    targets: torch.Tensor
+    basis: torch.Tensor
+
+
+def training_set(run: Setting, context: RunContext) -> TrainingSet:
+    """The first images of a run, on the context's device but for the basis.
 
     Each pixel is standardised by its own mean and deviation over the images that are used (D4). In coordinates of
     their span (`common.training.input_span`) a step on 500 images costs a sixth.
@@ -21,4 +31,4 @@ def training_set(run: Setting, context: RunContext) -> tuple[torch.Tensor, torch
     basis, coordinates = span(images)
     classes = split.targets[: run.training_images]
     targets = functional.one_hot(classes, run.classes).float() if run.objective == "mse" else classes
-    return coordinates.float().to(context.device), targets.to(context.device), basis.float()
+    return TrainingSet(coordinates.float().to(context.device), targets.to(context.device), basis.float())

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
@@ -62,15 +62,22 @@ class Members:
         return deepcopy(self._one_by_one.members[member])
 
 
+class Performance(NamedTuple):
+    """Mean cross-entropy (nats) and share of wrong predictions."""
+
+    loss: float
+    error: float
+
+
 @torch.inference_mode()
-def loss_and_error(network: nn.Module, split: Split, standardise: Standardise) -> tuple[float, float]:
+def loss_and_error(network: nn.Module, split: Split, standardise: Standardise) -> Performance:
     """Mean cross-entropy (nats) and share of wrong predictions over a split of images."""
     loss = wrong = 0.0
     for images, targets in zip(split.inputs.split(CHUNK), split.targets.split(CHUNK), strict=True):
         logits = network(standardise(images))
         loss += float(functional.cross_entropy(logits, targets, reduction="sum"))
         wrong += float((logits.argmax(1) != targets).sum())
-    return loss / len(split), wrong / len(split)
+    return Performance(loss / len(split), wrong / len(split))
 
 
 def set_flat(network: nn.Module, weights: torch.Tensor) -> None:
