@@ -15,14 +15,7 @@ CODE = sorted(path for folder in ("common", "replications") for path in (ROOT / 
 FORMATTED = sorted({*CODE, *(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))})
 
 # Folders that are still to be brought to it; only ever fewer.
-WITH_LONG_CALLS = ("common/optim", "common/training")
-WITH_SKIPS = (
-    "replications/sgd_stability",
-    *(f"tests/unit/{name}" for name in ("datasets", "hessian", "optim", "training")),
-    *(f"tests/unit/replications/{name}" for name in ("grokking", "sgd_stability")),
-    "tests/calibration",
-    "benchmarks",
-)
+WITH_LONG_CALLS = ("common/optim",)
 
 
 def name_of(path: Path) -> str:
@@ -66,15 +59,12 @@ def test_no_call_has_more_than_five_positional_arguments(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FORMATTED, ids=name_of)
 def test_only_tables_are_kept_from_the_formatter(path: Path) -> None:
-    found = misused_skips(path.read_text())
-    assert not found or allowed(path, WITH_SKIPS)
+    assert not misused_skips(path.read_text())
 
 
 def test_a_folder_is_excepted_only_as_long_as_it_must_be() -> None:
     calls = [path for path in CODE if long_calls(path.read_text())]
-    skips = [path for path in FORMATTED if misused_skips(path.read_text())]
-    for folders, files in ((WITH_LONG_CALLS, calls), (WITH_SKIPS, skips)):
-        assert [folder for folder in folders if not any(allowed(path, [folder]) for path in files)] == []
+    assert [folder for folder in WITH_LONG_CALLS if not any(allowed(path, [folder]) for path in calls)] == []
 
 
 def test_a_call_is_counted_as_it_is_read() -> None:
