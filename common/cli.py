@@ -1,6 +1,6 @@
 """`replicate …`: what can be done with the replications from a terminal.
 
-Exit codes: 0 all is settled, 1 a run failed, 2 a user's mistake, 3 unfinished (call again to continue).
+Exit codes: 0 every run has an outcome, 1 a run failed, 2 a user's mistake, 3 unfinished (call again to continue).
 """
 
 import os
@@ -17,9 +17,12 @@ from common.files import as_json, project_root
 from common.output import in_utf8, unfailing
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Replications of documents on flat minima, the Hessian and generalisation.",
-)  # fmt: skip
+)
 internal = typer.Typer(hidden=True, help="Steps of the workflow; Snakemake calls them.")
 app.add_typer(internal, name="step")
 
@@ -50,7 +53,7 @@ def _folders(out: Path | None = None) -> Any:
 
 
 def _selected(papers: list[str] | None, scale: str = "") -> dict[str, Any]:
-    """The named replications, or all whose files are in order; what is wrong with others is said."""
+    """The named replications, or all whose files are in order; a line says what is wrong with each of the others."""
     from common.workflow.discovery import discover, find, healthy
 
     root = project_root()
@@ -66,7 +69,7 @@ def _selected(papers: list[str] | None, scale: str = "") -> dict[str, Any]:
 @app.command("list")
 def list_(json: AsJson = False) -> None:
     """List the replications and their experiments."""
-    from common.workflow.listing import listing, listing_table
+    from common.workflow.tables import listing, listing_table
 
     rows = listing(_selected(None))
     print(as_json(rows), end="") if json else listing_table(rows)
@@ -96,11 +99,11 @@ def run(
     minutes: Annotated[
         float | None, typer.Option(min=0.001, help="Save and end after this many minutes; call again.")
     ] = None,
-    retry: Annotated[list[str] | None, typer.Option(help="Outcome to try again although nothing changed.")] = None,
+    retry: Annotated[list[str] | None, typer.Option(help="Compute runs of this outcome again: failed.")] = None,
 ) -> None:
-    """Compute the runs of a paper or experiment that are due, in this process."""
-    from common.workflow.exchange import archive_place, write_archive
-    from common.workflow.running import run_target
+    """Compute in this process the runs of a paper or experiment that are due."""
+    from common.workflow.archives import archive_place, write_archive
+    from common.workflow.run import run_target
 
     place, archive = (None, None) if out is None else archive_place(out)
     folders = _folders(place)
@@ -118,31 +121,35 @@ def plan(
     out: OutFolder = None,
     gpus: Annotated[int, typer.Option(min=1, help="GPUs at once, for the wall time.")] = 8,
     device_factor: Annotated[
-        float, typer.Option(min=0.001, help="How many times faster a GPU of the cluster is than the CPU timed on.")
+        float,
+        typer.Option(min=0.001, help="How many times faster a GPU of the cluster is than the CPU of the timings."),
     ] = 1.0,
-    probe: Annotated[float, typer.Option(min=0, help="First time each distinct call for so many seconds here.")] = 0,
+    trial: Annotated[
+        float, typer.Option(min=0, help="First run each distinct call for this many seconds, to measure its speed.")
+    ] = 0,
     budget: Annotated[float | None, typer.Option(min=0, help="Refuse a plan that may take more GPU hours.")] = None,
     record_minutes: Annotated[
         bool, typer.Option("--record-minutes", help="Write `minutes` into config.yaml from the runs recorded here.")
     ] = False,
 ) -> None:
-    """Show jobs and runs, how many of them are current, and what the others will cost."""
+    """Show jobs and runs, how many are current, and how long the others will take."""
     from common.workflow.cost import check_budget, costs
-    from common.workflow.listing import cost_table, plan_table
     from common.workflow.plan import plan as plan_of
-    from common.workflow.probing import probe as probe_calls
+    from common.workflow.tables import cost_table, plan_table
+    from common.workflow.trial import try_calls
 
     chosen, folders, selected = _scale(scale), _folders(out), _selected(papers, scale)
     if record_minutes:
-        from common.workflow import stated_minutes
+        from common.workflow.record_minutes import record_minutes as write_minutes
+        from common.workflow.record_minutes import record_steps
 
         for replication in selected.values():
-            print("\n".join(stated_minutes.record_minutes(replication, chosen, folders.store)))
-        print(stated_minutes.record_steps(chosen, selected))
+            print("\n".join(write_minutes(replication, chosen, folders.store)))
+        print(record_steps(chosen, selected))
         return
-    if probe:
+    if trial:
         for replication in selected.values():
-            for line in probe_calls(replication, chosen, folders, probe):
+            for line in try_calls(replication, chosen, folders, trial):
                 print(line, file=sys.stderr, flush=True)
     jobs = [job for replication in selected.values() for job in plan_of(replication, chosen, folders.store)]
     found = [
@@ -160,8 +167,8 @@ def plan(
 
 @app.command()
 def status(papers: Papers = None, scale: Scale = "", json: AsJson = False, out: OutFolder = None) -> None:
-    """Show how the runs stand: outcomes with reasons, and jobs in flight."""
-    from common.workflow.listing import status_rows, status_table
+    """Show the outcome of each run with its reason, and the jobs that are running."""
+    from common.workflow.tables import status_rows, status_table
 
     folders = _folders(out)
     chosen = _scale(scale)
@@ -172,7 +179,7 @@ def status(papers: Papers = None, scale: Scale = "", json: AsJson = False, out: 
 @app.command()
 def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> None:
     """Show the claims and their verdicts."""
-    from common.workflow.listing import claim_rows, claims_table
+    from common.workflow.tables import claim_rows, claims_table
 
     chosen = _scale(scale)
     selected, folders = _selected(papers, scale), _folders()
@@ -186,12 +193,12 @@ def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> No
 @app.command()
 def accept(
     target: Annotated[str, typer.Argument(help="PAPER/EXPERIMENT, or PAPER/EXPERIMENT/RUN.")],
-    reason: Annotated[str, typer.Option(help="Why the change of code cannot matter to the numbers.")],
+    reason: Annotated[str, typer.Option(help="Why the change of code cannot change a result.")],
     scale: Scale = "",
     out: OutFolder = None,
 ) -> None:
-    """Bless stored runs whose code has changed since in a way that cannot matter."""
-    from common.workflow.running import accept as accept_runs
+    """Accept results whose code has changed since in a way that cannot matter: runs here, else what is published."""
+    from common.workflow.accept import accept as accept_runs
 
     print(accept_runs(_folders(out), target, _scale(scale), reason))
 
@@ -201,21 +208,21 @@ def reports(
     papers: Papers = None,
     scale: Scale = "",
     cores: Annotated[int, typer.Option(min=0, help="Cores to use; 0 means all.")] = 0,
-    retry: Annotated[list[str] | None, typer.Option(help="Outcome to try again although nothing changed.")] = None,
+    retry: Annotated[list[str] | None, typer.Option(help="Compute runs of this outcome again: failed.")] = None,
     pages: Annotated[bool, typer.Option(help="Build pages, not only metrics, figures and verdicts.")] = True,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for another build of this checkout to end.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until another build in this checkout has ended.")] = False,
 ) -> None:
-    """Bring everything up to date and build the report, with progress and an estimate of the time left."""
-    from common.workflow.build import build
+    """Compute what is due and build the report, with progress and an estimate of the time left."""
+    from common.workflow.reports import build
 
     tried = frozenset(retry or ())
-    raise typer.Exit(build(_folders(), _scale(scale), papers or [], cores, tried, pages=pages, wait=wait))
+    raise typer.Exit(build(_folders(), _scale(scale), papers or [], cores=cores, retry=tried, pages=pages, wait=wait))
 
 
 @app.command()
 def new(name: Annotated[str, typer.Argument(help="Name of its directory under replications/.")]) -> None:
-    """Start a replication: one small experiment that runs green, to be replaced by the paper's own."""
-    from common.workflow.scaffolding import new as create
+    """Create a replication with one small experiment that works, to be replaced by those of the paper."""
+    from common.workflow.new import new as create
 
     root = project_root()
     for path in create(root, name):
@@ -225,8 +232,8 @@ def new(name: Annotated[str, typer.Argument(help="Name of its directory under re
 
 @app.command()
 def lint(papers: Papers = None) -> None:
-    """Tell what of a replication is still scaffold, lacks a source or a claim (exit code 1), or lacks a unit."""
-    from common.workflow.scaffolding import lint as look
+    """List what is unfinished: template text, missing sources and claims (exit code 1), missing units."""
+    from common.workflow.lint import lint as look
 
     unfinished = 0
     for name, replication in _selected(papers).items():
@@ -238,10 +245,12 @@ def lint(papers: Papers = None) -> None:
 
 
 @app.command()
-def sync(check: Annotated[bool, typer.Option(help="Only say whether it is stale (exit code 1).")] = False) -> None:
-    """Write dvc.yaml from the directories under replications/, and the README's scoreboard from what is published."""
+def sync(
+    check: Annotated[bool, typer.Option(help="Only check whether they are up to date (exit code 1 if not).")] = False,
+) -> None:
+    """Write the generated files: dvc.yaml, and the table of results in the README."""
     from common.files import write_if_changed
-    from common.workflow.tracking import generated
+    from common.workflow.sync import generated
 
     files = generated(project_root())
     if check:
@@ -255,12 +264,12 @@ def sync(check: Annotated[bool, typer.Option(help="Only say whether it is stale 
 @app.command()
 def adopt(
     source: Annotated[
-        Path | None, typer.Argument(help="Folder or archive of another box; none: what `dvc pull` brought.")
+        Path | None, typer.Argument(help="Folder or archive from another machine; without it, what `dvc pull` fetched.")
     ] = None,
     paper: Annotated[list[str] | None, typer.Option(help="Replication to adopt for; all if not given.")] = None,
     scale: Scale = "",
 ) -> None:
-    """Take over checked results that were computed elsewhere, so that they are not computed again."""
+    """Check results that were computed elsewhere and take them over, so that they are not computed again."""
     chosen = _scale(scale)
     refused = [_adopted(replication, chosen, source) for replication in _selected(paper).values()]
     raise typer.Exit(1 if any(refused) else 0)
@@ -268,8 +277,8 @@ def adopt(
 
 @app.command()
 def pull(papers: Papers = None, scale: Scale = "") -> None:
-    """Have DVC fetch the results that it has recorded (of all scales), and take them over: adopt."""
-    from common.workflow.tracking import pull as fetch
+    """Fetch with DVC the results that it has recorded, and take them over as `adopt` does."""
+    from common.workflow.pull import pull as fetch
 
     selected = _selected(papers)
     found = fetch(project_root(), selected, _scale(scale) if scale else None)
@@ -278,20 +287,21 @@ def pull(papers: Papers = None, scale: Scale = "") -> None:
 
 
 def _adopted(replication: Any, scale: str, source: Path | None) -> bool:
-    """Take over the results of a replication and say what became of it; whether something was refused."""
-    from common.workflow import exchange
+    """Take over the results of a replication and print a summary; whether something was refused."""
+    from common.workflow.adopt import adopt as take_over
+    from common.workflow.snakemake_calls import touch
 
     folders = _folders()
-    report = exchange.adopt(replication, scale, folders, source)
-    exchange.touch(replication, scale, folders)
+    report = take_over(replication, scale, folders, source)
+    touch(replication, scale, folders)
     print(f"{replication.name}: {report}.")
     return bool(report.refused)
 
 
 @app.command()
 def track(papers: Papers = None, scale: Scale = "") -> None:
-    """Have DVC record the results; refused while something is due."""
-    from common.workflow.exchange import track as record
+    """Record the results with DVC; refused while something is due."""
+    from common.workflow.track import track as record
 
     print("Recorded:", *record(_selected(papers), _scale(scale), _folders()))
 
@@ -301,18 +311,18 @@ def publish(
     target: Annotated[str, typer.Argument(help="PAPER or PAPER/EXPERIMENT.")],
     scale: Scale = "",
     verdicts: Annotated[
-        bool, typer.Option(help="Only judge a paper's published metrics by the present rules; needs no runs.")
+        bool, typer.Option(help="Only judge a paper's published metrics again by the present rules; needs no runs.")
     ] = False,
 ) -> None:
-    """Put verdicts, metrics, figures and provenance into git for every visitor to read."""
+    """Copy verdicts, metrics, figures and provenance into reports/published/, which is kept in git."""
     from common.workflow.discovery import select
-    from common.workflow.publishing import judge_again
-    from common.workflow.publishing import publish as publish_experiments
+    from common.workflow.publish import judge_again
+    from common.workflow.publish import publish as publish_experiments
 
     folders = _folders()
     replication, experiment = select(folders.root, target)
     if verdicts and experiment:
-        raise UserError(f"verdicts are judged anew for a whole paper: replicate publish {replication.name} --verdicts.")
+        raise UserError(f"--verdicts takes a whole paper: replicate publish {replication.name} --verdicts.")
     if verdicts:
         print("Changed:", *judge_again(replication, _scale(scale), folders.root) or ["nothing"])
     else:
@@ -329,7 +339,7 @@ def diff(
 ) -> None:
     """Compare two sets of results: claims that changed verdict, estimates, environment and cost."""
     from common.reports.comparison import compare, side, write_comparison
-    from common.workflow.listing import comparison_table
+    from common.workflow.tables import comparison_table
 
     root = project_root()
     comparison = compare(side(root, a), side(root, b))
@@ -344,23 +354,34 @@ def measure(
     data: Annotated[str, typer.Option(help="A registered data set.")],
     checkpoint: Annotated[Path | None, typer.Option(help="Weights: .safetensors, or a weights-only .pt.")] = None,
     split: Annotated[str, typer.Option(help="train or test.")] = "train",
-    images: Annotated[int | None, typer.Option(help="A random subset of so many (default: 2000, or all).")] = None,
+    images: Annotated[int | None, typer.Option(help="Size of a random subset (default: 2000, or all).")] = None,
     loss: Annotated[str, typer.Option(help="cross_entropy, or mse to one-hot labels.")] = "cross_entropy",
     what: Annotated[str, typer.Option(help="Measures, comma-separated, or all.")] = "",
-    relative_error: Annotated[float, typer.Option(help="Wanted of each measure.")] = 0.01,
-    budget: Annotated[float, typer.Option(help="The most gradients to spend on each measure.")] = 500.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the subset, the draws, and weights without checkpoint.")] = 0,
+    relative_error: Annotated[float, typer.Option(help="Relative error to reach in each measure.")] = 0.01,
+    budget: Annotated[float, typer.Option(help="Most gradients to spend on each measure.")] = 500.0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the subset, of the random draws, and of weights without a checkpoint.")
+    ] = 0,
     json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the spectral density: X.svg (and X.png, X.csv).")] = None,
 ) -> None:
     """Measure the curvature of your own model on a registered data set (docs/toolkit.md)."""
-    from common.workflow import measuring
+    from common.workflow import measure as measuring
 
-    result = measuring.run(
-        measuring.Request(
-            model, data, checkpoint, split, images, loss, what, relative_error, budget, seed, plot
-        )
-    )  # fmt: skip
+    request = measuring.Request(
+        model,
+        data,
+        checkpoint,
+        split=split,
+        images=images,
+        loss=loss,
+        what=what,
+        relative_error=relative_error,
+        budget=budget,
+        seed=seed,
+        plot=plot,
+    )
+    result = measuring.run(request)
     print(as_json(result), end="") if json else measuring.show(result)
 
 
@@ -374,9 +395,9 @@ def step() -> None:
 
 @internal.command("data")
 def step_data(name: str, marker: Path) -> None:
-    """Fetch a data set; the marker tells its digest or why there is none."""
+    """Fetch a data set; the marker holds its digest, or why it is not available."""
     from common.experiments.calibration import note_step
-    from common.workflow.running import data_step
+    from common.workflow.job import data_step
 
     data_step(name, marker)
     note_step("data")
@@ -390,25 +411,25 @@ def step_job(
     attempts: Annotated[int, typer.Option()] = 1,
     runtime: Annotated[float, typer.Option(help="Minutes after which the cluster ends the job.")] = 60,
 ) -> None:
-    """Execute one job; only the last attempt ends well whatever became of it."""
-    from common.workflow.running import allowed_minutes, job_step
+    """Execute one job; the last attempt ends with exit code 0 whatever the outcomes are."""
+    from common.workflow.job import Attempt, allowed_minutes, job_step
 
     minutes = allowed_minutes(runtime) if attempts > 1 else None
-    raise typer.Exit(job_step(_folders(), marker, scale, attempt, attempts, minutes))
+    raise typer.Exit(job_step(_folders(), marker, scale, Attempt(attempt, attempts), minutes))
 
 
-@internal.command("probe")
-def step_probe(answer: Path, paper: str, experiment: str, name: str, scale: str, seconds: float) -> None:
+@internal.command("trial")
+def step_trial(answer: Path, target: str, scale: str, seconds: float) -> None:
     """Time the first seconds of one call of run()."""
-    from common.workflow.probing import probe_step
+    from common.workflow.trial import trial_step
 
-    probe_step(_folders(), answer, paper, experiment, name, scale, seconds)
+    trial_step(_folders(), answer, target, scale, seconds)
 
 
 @internal.command("killed")
 def step_killed(marker: str, scale: str, code: int) -> None:
     """Note that the process of a job was killed."""
-    from common.workflow.running import killed_step
+    from common.workflow.job import killed_step
 
     killed_step(_folders(), marker, scale, code)
 
@@ -417,7 +438,7 @@ def step_killed(marker: str, scale: str, code: int) -> None:
 def step_analyse(paper: str, scale: str) -> None:
     """Metrics, figures and verdicts of a paper."""
     from common.experiments.calibration import note_step
-    from common.workflow.analysis import analyse
+    from common.workflow.analyse import analyse
     from common.workflow.discovery import find
 
     folders = _folders()

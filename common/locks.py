@@ -1,7 +1,8 @@
 """Locks between processes, on machines that share a folder, too; the kernel frees a lock when its holder ends.
 
-A file system without locks (some Lustre and NFS) gets files that name their holder in their place: slower, and one
-whose holder was killed on another machine has to be deleted by hand.
+filelock has no such lock: its `FileLock` cannot be shared and says nothing of who holds it, its `ReadWriteLock` is an
+SQLite database, which network file systems damage. Its `SoftFileLock` serves where a file system has no locks (some
+Lustre and NFS): files that name their holder, slower, and to be deleted by hand where the holder was killed elsewhere.
 """
 
 import errno

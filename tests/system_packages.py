@@ -1,6 +1,6 @@
 """Programs that a test needs and that are no Python packages: installed with apt where root is available."""
 
-import fcntl
+import math
 import os
 import shutil
 import subprocess
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from common.locks import lock
 
 SECONDS = 600
 
@@ -38,8 +40,7 @@ def require(package: str, *, command: str, alternatives: Sequence[str] = ()) -> 
 @contextmanager
 def one_apt() -> Iterator[None]:
     """Wait for the other tests that use apt: it locks its lists without patience."""
-    with Path(tempfile.gettempdir(), f"replications-apt-{os.getuid()}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock(Path(tempfile.gettempdir(), f"replications-apt-{os.getuid()}.lock"), seconds_left=lambda: math.inf):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The claims ledger: what a document states, the rule that decides it, and the verdict of the runs.
+"""Claims: what a document states, the rule that decides it, and the verdict of the runs.
 
     claims = load_claims(Path("replications/pacgen/claims.yaml"))
     verdict = judge(claims[0], table, paper="pacgen", scale="laptop")

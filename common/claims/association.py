@@ -4,7 +4,7 @@ Estimate: the correlation (or slope) within each seed over the settings, average
 
 Interval: two sources of chance, each taken as the sample that it is.
 
-- *Settings*: the distribution of the estimate when whole settings are exchanged (`common.claims.exchange`). Its
+- *Settings*: the distribution of the estimate when whole settings are exchanged (`common.claims.permutation`). Its
   variance V makes 1/V + 1 the effective number of settings: their true number where seeds share all of the settings'
   effects, nearly seeds × settings where they share none. A correlation errs on Fisher's z scale by the larger of
   1.96 / √(1/V − 2) and the exact quantile of the exchanges; a slope by its standard error from V times t, and zero
@@ -45,8 +45,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from common.claims.exchange import Levels, covariances, null_quantiles, shared_fraction, unit_profiles, without
 from common.claims.intervals import TAIL, Array, Bounds, t_quantile
+from common.claims.permutation import Levels, covariances, null_quantiles, shared_fraction, unit_profiles, without
 
 Method = Literal["spearman", "pearson"]
 RANK_INFLATION = 1.06  # variance of a rank correlation on the z scale, times (settings − 3): Fieller et al. 1957
@@ -114,8 +114,9 @@ def slope(x: Array, y: Array, levels: Levels, *, given: Array | None = None) -> 
     return Bounds(estimate, low, high)
 
 
-def difference(of: tuple[Array, Array], minus: tuple[Array, Array], levels: Levels, *, method: Method,
-               given: Array | None = None) -> Bounds:  # fmt: skip
+def difference(
+    of: tuple[Array, Array], minus: tuple[Array, Array], levels: Levels, *, method: Method, given: Array | None = None
+) -> Bounds:
     """Difference of two correlations over the same settings and seeds.
 
     The two intervals are combined by the method of variance estimates recovery (Zou 2007). A negative dependence of the

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from common.claims.checking import same_value, setting_axes
-from common.claims.exchange import Levels
 from common.claims.intervals import Array
+from common.claims.permutation import Levels
 from common.claims.schema import SEED, Claim, Selection
 from common.errors import UserError
 from common.experiments.outcomes import COMPUTED
@@ -105,7 +105,7 @@ def select(claim: Claim, table: pd.DataFrame, axes: Sequence[str]) -> Cells:
     rows = pd.concat(parts).loc[lambda frame: ~frame.index.duplicated()]
     settings = _ordered(_settings(rows, over))
     seeds = _ordered(rows[counted]) if counted else [None]
-    grids = [_grid(claim, part, over, counted, settings, seeds) for part in parts]
+    grids = [_grid(claim, part, over, counted, settings=settings, seeds=seeds) for part in parts]
     has_result = set(rows.index[rows["outcome"].isin(COMPUTED)])
     complete = [i for i in range(len(seeds)) if all(label in has_result for grid in grids for label in grid[i])]
     arms = tuple(
@@ -135,8 +135,15 @@ def matching(table: pd.DataFrame, selection: Selection) -> pd.DataFrame:
     return table[keep]
 
 
-def _grid(claim: Claim, part: pd.DataFrame, over: tuple[str, ...], counted: str | None,
-          settings: list[tuple[Any, ...]], seeds: list[Any]) -> list[list[int]]:  # fmt: skip
+def _grid(
+    claim: Claim,
+    part: pd.DataFrame,
+    over: tuple[str, ...],
+    counted: str | None,
+    *,
+    settings: list[tuple[Any, ...]],
+    seeds: list[Any],
+) -> list[list[int]]:
     place: dict[tuple[Any, tuple[Any, ...]], int] = {}
     for label, setting, seed in zip(
         part.index,
@@ -145,8 +152,10 @@ def _grid(claim: Claim, part: pd.DataFrame, over: tuple[str, ...], counted: str 
         strict=True,
     ):
         if (seed, setting) in place:
-            raise UserError(f"{claim.place}: two runs stand for one cell: {part['run'][place[seed, setting]]} and "
-                            f"{part['run'][label]}; name every axis.")  # fmt: skip
+            raise UserError(
+                f"{claim.place}: two runs stand for one cell: {part['run'][place[seed, setting]]} and "
+                f"{part['run'][label]}; name every axis."
+            )
         place[seed, setting] = int(label)
     return [[place.get((seed, setting), -1) for setting in settings] for seed in seeds]
 

@@ -1,13 +1,14 @@
 """From a claim and the runs of one scale to its verdict."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
-from common.claims.measuring import MINIMAL_SETTINGS, Measurement, measure
+from common.claims.estimation import MINIMAL_SETTINGS, Measurement, measure
 from common.claims.schema import Claim
 from common.claims.verdicts import (
     CONTRADICTED,
@@ -45,7 +46,7 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
     if len(table):
         check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)
     try:
-        measurement, n, verdict, reason = _decide(claim, table, axes, scale)
+        found = _decide(claim, table, axes, scale)
     except UserError as error:
         text = str(error)
         raise UserError(text if text.startswith(claim.place) else f"{claim.place}: {text.rstrip('.')}.") from error
@@ -58,12 +59,12 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
         scale=scale,
         source=claim.source.model_dump(mode="json"),
         rule=rule_text(claim),
-        estimate=measurement.estimate,
-        interval=measurement.interval,
-        n=n,
+        estimate=found.measurement.estimate,
+        interval=found.measurement.interval,
+        n=found.n,
         accept=claim.accept.model_dump(mode="json", exclude_none=True),
-        verdict=verdict,
-        reason=reason,
+        verdict=found.verdict,
+        reason=found.reason,
         unit=claim.unit,
         decidable_from=claim.decidable_from,
         smallest_effect=claim.smallest_effect,
@@ -71,19 +72,26 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
     )
 
 
-def _decide(
-    claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str
-) -> tuple[Measurement, int | None, VerdictName, str]:
-    nothing = Measurement()
+@dataclass(frozen=True)
+class _Decision:
+    """A verdict with its reason, and what was measured from how many seeds."""
+
+    verdict: VerdictName
+    reason: str
+    measurement: Measurement = field(default_factory=Measurement)
+    n: int | None = None
+
+
+def _decide(claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str) -> _Decision:
     if not len(table):
-        return nothing, None, NOT_RUN, f"{claim.experiment} has no run at scale {scale}."
+        return _Decision(NOT_RUN, f"{claim.experiment} has no run at scale {scale}.")
     cells = select(claim, table, axes)
     if absent := _absent(claim, cells, table, scale):
-        return nothing, None, NOT_RUN, absent
+        return _Decision(NOT_RUN, absent)
     stochastic = claim.estimate.stochastic
     incomplete = _incomplete(cells, stochastic)
     valued = cells.seeds > 0 and not _without_value(claim, cells, "all")
-    measurement = measure(claim, cells) if valued else nothing
+    measurement = measure(claim, cells) if valued else Measurement()
     n = cells.seeds if stochastic else None
     obstacle = (
         _too_small(claim, scale)
@@ -94,12 +102,12 @@ def _decide(
         or measurement.undefined
         or _zero_spread(measurement)
     )
-    if obstacle:
-        return measurement, n, NOT_DECIDABLE, f"{obstacle}."
-    verdict, reason = _compare(claim, measurement)
+    if obstacle or measurement.interval is None:
+        return _Decision(NOT_DECIDABLE, f"{obstacle or 'There is no interval'}.", measurement, n)
+    verdict, reason = _compare(claim, measurement.interval)
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
-    return measurement, n, verdict, f"{reason}{left_out}."
+    return _Decision(verdict, f"{reason}{left_out}.", measurement, n)
 
 
 def _absent(claim: Claim, cells: Cells, table: pd.DataFrame, scale: str) -> str | None:
@@ -173,9 +181,8 @@ def _zero_spread(measurement: Measurement) -> str | None:
     return f"Zero spread: {measurement.zero_spread}, which gives no interval; a deterministic number is an exact claim"
 
 
-def _compare(claim: Claim, measurement: Measurement) -> tuple[VerdictName, str]:
-    assert measurement.interval is not None
-    low, high = measurement.interval
+def _compare(claim: Claim, interval: tuple[float, float]) -> tuple[VerdictName, str]:
+    low, high = interval
     shown = interval_text(low, high) if high > low else number(low)
     what = "the interval" if claim.estimate.stochastic else "the value"
     region = accept_text(claim.accept)

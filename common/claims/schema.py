@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -56,21 +57,24 @@ class Accept(_Strict):
 
     def contains(self, low: float, high: float) -> bool:
         """Whether the whole interval lies in the region (the ends of `within` belong to it)."""
-        if self.below is not None:
-            return high < self.below
-        if self.above is not None:
-            return low > self.above
-        assert self.within is not None
-        return self.within[0] <= low and high <= self.within[1]
+        start, end = self.ends
+        if self.within is not None:
+            return start <= low and high <= end
+        return low > start if self.below is None else high < end
 
     def excludes(self, low: float, high: float) -> bool:
         """Whether the whole interval lies outside the region."""
-        if self.below is not None:
-            return low >= self.below
-        if self.above is not None:
-            return high <= self.above
-        assert self.within is not None
-        return high < self.within[0] or low > self.within[1]
+        start, end = self.ends
+        if self.within is not None:
+            return high < start or low > end
+        return high <= start if self.below is None else low >= end
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where the region begins and ends, infinite where it is open."""
+        if self.within is not None:
+            return self.within
+        return -math.inf if self.above is None else self.above, math.inf if self.below is None else self.below
 
     @property
     def boundary(self) -> float | None:
@@ -302,7 +306,7 @@ def load_claims(path: Path) -> list[Claim]:
         if claim.id in first:
             _, node = read_yaml(path)
             line, before = line_of(node, (index,)), line_of(node, (first[claim.id],))
-            raise UserError(f"{path}:{line}: claim {claim.id} stands already in line {before}; rename one.")
+            raise UserError(f"{path}:{line}: claim {claim.id} is already defined in line {before}; rename one.")
         first[claim.id] = index
         claim._origin = path, index
     return claims

@@ -1,7 +1,7 @@
 """The outcome of a claim, as data."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 VerdictName = Literal["reproduced", "contradicted", "inconclusive", "not decidable at this scale", "not run"]
@@ -16,33 +16,41 @@ DECIDED = (REPRODUCED, CONTRADICTED, INCONCLUSIVE)
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, what was measured for it, and what follows; `interval` is two-sided at `confidence`."""
+    """A claim, what was measured for it, and what follows.
 
-    paper: str
+    Attributes:
+        source: `document`, `locator` and what is `reported` there.
+        interval: two-sided at `confidence`; None at an end that is infinite.
+        n: seeds; None for an exact number.
+        amended: when and why the rule was changed after its result was seen.
+        commit: of the runs, where the verdict is published.
+    """
+
     id: str
     statement: str
-    polarity: str
-    experiment: str
-    scale: str
-    source: dict[str, Any]
-    rule: str
-    estimate: float | None
-    interval: tuple[float, float] | None
-    n: int | None
-    accept: dict[str, Any]
-    verdict: VerdictName
-    reason: str
-    unit: str | None
-    decidable_from: str
-    smallest_effect: float | None
-    amended: dict[str, str] | None
+    paper: str = ""
+    polarity: str = "claim"
+    experiment: str | None = None
+    scale: str | None = None
+    source: dict[str, Any] = field(default_factory=lambda: {"document": None, "locator": None, "reported": None})
+    rule: str = ""
+    estimate: float | None = None
+    interval: tuple[float | None, float | None] | None = None
+    n: int | None = None
+    accept: dict[str, Any] = field(default_factory=dict)
+    verdict: VerdictName = NOT_RUN
+    reason: str = ""
+    unit: str | None = None
+    decidable_from: str | None = None
+    smallest_effect: float | None = None
+    amended: dict[str, Any] | None = None
     confidence: float = 0.95
+    commit: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for `verdicts.json`: every field under its own name."""
-        values = dict(vars(self))
-        values["interval"] = list(self.interval) if self.interval is not None else None
-        return values
+        """Plain values for `verdicts.json`: every field under its own name, a commit where there is one."""
+        values = {name: value for name, value in vars(self).items() if name != "commit" or value is not None}
+        return values | {"interval": None if self.interval is None else list(self.interval)}
 
 
 def expected_false_verdicts(verdicts: Iterable[Verdict]) -> float:

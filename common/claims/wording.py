@@ -30,12 +30,10 @@ def rule_text(claim: Claim) -> str:
 
 def accept_text(accept: Accept) -> str:
     """The accepted region: "below 0", "above 0.5", "between 0.9 and 1.1"."""
+    low, high = accept.ends
     if accept.within is not None:
-        return f"between {number(accept.within[0])} and {number(accept.within[1])}"
-    if accept.below is not None:
-        return f"below {number(accept.below)}"
-    assert accept.above is not None
-    return f"above {number(accept.above)}"
+        return f"between {number(low)} and {number(high)}"
+    return f"above {number(low)}" if accept.below is None else f"below {number(high)}"
 
 
 def number(value: float) -> str:

@@ -5,8 +5,8 @@
 A file put there by hand counts as any other: it is checked, and put aside (`<file>.damaged`) if it is wrong.
 """
 
-import fcntl
 import hashlib
+import math
 import os
 import shutil
 import tempfile
@@ -17,6 +17,7 @@ from pathlib import Path
 from common.datasets.registry import DataFile, Entry
 from common.errors import UserError
 from common.files import read_json, sha256_of, write_atomically, write_json
+from common.locks import lock
 
 NOTE = "verified.json"
 
@@ -104,17 +105,12 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[Path]:
-        """Hold this data set alone among processes; yields an empty scratch folder on the same disk.
-
-        Where the file system knows no locks, two processes may both fetch: each file is still replaced at once.
-        """
+        """Hold this data set alone among processes; yields an empty scratch folder on the same disk."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder.parent / f"{self.entry.version}.lock").open("a") as stream:
-            with suppress(OSError):
-                fcntl.flock(stream, fcntl.LOCK_EX)
-                for abandoned in self.folder.parent.glob(f"{self.entry.version}.incoming-*"):
-                    shutil.rmtree(abandoned, ignore_errors=True)
-            prefix = f"{self.entry.version}.incoming-"
+        prefix = f"{self.entry.version}.incoming-"
+        with lock(self.folder.parent / f"{self.entry.version}.lock", seconds_left=lambda: math.inf):
+            for abandoned in self.folder.parent.glob(f"{prefix}*"):
+                shutil.rmtree(abandoned, ignore_errors=True)
             with tempfile.TemporaryDirectory(
                 prefix=prefix, dir=self.folder.parent, ignore_cleanup_errors=True
             ) as scratch:

@@ -180,9 +180,9 @@ def measure() -> Calibration:
     """Time every kind of work in this process, on one thread."""
     import torch
 
-    from common.experiments import memory
+    from common.experiments.process import keep_freed
 
-    memory.keep_freed()  # as every job does
+    keep_freed()  # as every job does
     torch.set_num_threads(1)
     pieces = {kind: prepare() for kind, prepare in WORK.items()}
     best = dict.fromkeys(WORK, math.inf)

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
-from common.experiments.scales import SCALES as SCALES
-from common.experiments.scales import Scale
+from common.experiments.scales import SCALES, Scale
 
 Axis = int | list[Any] | dict[str, dict[str, Any]]
 """An integer (0 … n-1), a list of values, or labels with the parameters that each sets."""

@@ -141,7 +141,7 @@ class RunContext:
         return load_file(path, device=str(self.device))
 
     def diverged(self, run: ExperimentParameters, reason: str) -> None:
-        """Say that a run left the numbers; its records so far are kept, the others go on."""
+        """Say that a run became infinite or nan; its records so far are kept, the others go on."""
         self.divergences[self.run_of(run).name] = writable(reason)
 
     # Data

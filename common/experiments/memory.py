@@ -1,15 +1,12 @@
-"""Memory of a job: what is kept between operations, and where it does not suffice, how much was wanted."""
+"""Memory that does not suffice: how much was wanted, and what would help."""
 
-import ctypes
 import re
-import sys
 from dataclasses import dataclass
 
 import torch
 
 _SIZE = r"([\d.]+) ?(bytes|[KMGT]i?B)"
 _UNITS = {"bytes": 2**-30, "K": 2**-20, "M": 2**-10, "G": 1.0, "T": 2**10}
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
 _WORDS = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
 """What torch says of a shortage where it raises no error of its own for it."""
 
@@ -63,30 +60,6 @@ def shortage(error: BaseException) -> Shortage | None:
         _found(rf"this process has {_SIZE} memory in use", text),
         _found(rf"total capacity of {_SIZE}", text),
     )
-
-
-def keep_freed() -> None:
-    """Let this process reuse the memory it has freed instead of handing it back after each operation.
-
-    glibc returns large blocks at once, and the kernel clears each page anew for the next operation: a tenth to a
-    quarter of the time of small convolutional networks. Blocks above 32 MB, the most that glibc keeps, still go back.
-    Nothing where the C library is another one.
-    """
-    if not sys.platform.startswith("linux"):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        for name, value in ((_MMAP_THRESHOLD, 32 * 2**20), (_TRIM_THRESHOLD, 2**30)):
-            mallopt(name, value)
-
-
-def release() -> None:
-    """Give back what a call that has ended still held on the GPU."""
-    import gc
-
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def _found(pattern: str, text: str) -> float | None:

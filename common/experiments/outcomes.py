@@ -43,7 +43,7 @@ class RunRecord:
         used: digest of each needed artifact set, by need.
         artifacts: sha256 of each file under artifacts/.
         records: sha256 of records.jsonl.
-        accepted: code changes blessed by `replicate accept`, oldest first.
+        accepted: changes of code accepted by `replicate accept`, oldest first.
         provenance: sha256 of provenance.json; empty in older runs.
         sizes: bytes of each file under artifacts/; empty in older runs.
     """

@@ -6,6 +6,7 @@ import platform
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -23,20 +24,27 @@ SOURCE = ("common", "replications", "data")
 @cache
 def commit(root: Path) -> str:
     """The commit of the checkout, `REPLICATIONS_COMMIT` where there is no .git, else "unknown"."""
-    return _git(root, "rev-parse", "HEAD") or os.environ.get("REPLICATIONS_COMMIT", "unknown")
+    return _git(root, ["rev-parse", "HEAD"]) or os.environ.get("REPLICATIONS_COMMIT", "unknown")
 
 
 @cache
 def dirty(root: Path) -> bool | None:
     """Whether source differs from the commit, files that git does not know included; None if it cannot be told."""
-    if not _git(root, "rev-parse", "HEAD"):
+    if not _git(root, ["rev-parse", "HEAD"]):
         return None
     excluded = [f":(exclude){path}" for path in GENERATED]
-    changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
-    return bool(changed or _git(root, "ls-files", "--others", "--exclude-standard", "--", *SOURCE))
+    changed = _git(root, ["status", "--porcelain", "--untracked-files=no", "--", ".", *excluded])
+    return bool(changed or _git(root, ["ls-files", "--others", "--exclude-standard", "--", *SOURCE]))
 
 
-def _git(root: Path, *arguments: str) -> str:
+def file_at(root: Path, commit: str, path: Path) -> str | None:
+    """The text of a file of the checkout as it stands in a commit; None where it is not in it."""
+    command = ["git", "-C", str(root), "show", f"{commit}:{path.relative_to(root).as_posix()}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return None if done.returncode else done.stdout
+
+
+def _git(root: Path, arguments: Sequence[str]) -> str:
     """What git says, without taking the lock that a user's own git call may need; empty where it fails."""
     command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
     try:

@@ -109,12 +109,15 @@ class Workspace:
         return content
 
     def set_checkpoint_aside(self, reason: str) -> None:
-        """Rename a checkpoint that is of no use and drop the records that belong to it: the call starts afresh."""
+        """Rename a checkpoint that is of no use and drop its records: the call starts from the beginning."""
         aside = self.checkpoint.with_name("checkpoint.damaged.pt")
         self.checkpoint.replace(aside)
         shutil.rmtree(self.folder / "runs", ignore_errors=True)
-        print(f"{self.runs[0]}: its checkpoint cannot be used ({reason}); it is kept as {aside} until the runs are "
-              "complete, and they start afresh.", flush=True)  # fmt: skip
+        print(
+            f"{self.runs[0]}: its checkpoint cannot be used ({reason}); it is kept as {aside} until the runs are "
+            "complete, and they start from the beginning.",
+            flush=True,
+        )
 
     def commit(self) -> None:
         """Declare the run folders of `runs` (none, if all failed) complete and move them into place."""

@@ -60,7 +60,7 @@ def mean_band(
     lines: dict[Any, Line2D] = {}
     for number, key in enumerate(keys):
         part = frame[frame[group] == key] if group else frame
-        middle, low, high, complete, lost = _interval_over_seeds(part, x, y, seed, confidence, log)
+        middle, low, high, complete, lost = _interval_over_seeds(part, x, y, seed, confidence=confidence, log=log)
         name = (labels or {}).get(key, "" if key is None else str(key))
         if lost:
             seeds = part[seed].nunique()
@@ -79,7 +79,7 @@ def mean_band(
 
 
 def _interval_over_seeds(
-    frame: pd.DataFrame, x: str, y: str, seed: str, confidence: float, log: bool
+    frame: pd.DataFrame, x: str, y: str, seed: str, *, confidence: float, log: bool
 ) -> tuple[pd.Series, pd.Series, pd.Series, pd.Series, int]:
     """Mean, bounds, whether all seeds are there (all indexed by x), and the number of seeds with a gap."""
     from scipy.special import stdtrit

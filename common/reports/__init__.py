@@ -2,6 +2,6 @@
 
 from common.reports.index import build_index
 from common.reports.page import build_page
-from common.reports.workbench import open_paper
+from common.reports.paper_view import open_paper
 
 __all__ = ["build_index", "build_page", "open_paper"]

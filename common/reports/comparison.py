@@ -5,17 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import published
-from common.reports.formats import (
-    PublishedExperiment,
-    PublishedProvenance,
-    Run,
-    Verdict,
-    read_as,
-    read_list,
-)
+from common.reports.formats import PublishedExperiment, Run, read_list
+from common.reports.published import Published
 from common.reports.render import write_page
 
 Change = Literal["verdict", "estimate", "none", "only in A", "only in B"]
@@ -35,14 +30,12 @@ class Side:
 
     def verdicts(self, paper: str) -> dict[str, Verdict]:
         """Verdicts by claim; none of a paper that is not here."""
-        return {verdict.id: verdict for verdict in read_list(self.folder / paper / "verdicts.json", Verdict)}
+        return {verdict.id: verdict for verdict in Published(self.folder / paper, self.label).verdicts}
 
     def experiments(self, paper: str) -> dict[str, PublishedExperiment]:
         """Provenance and cost by experiment, as published, or put together from the runs."""
-        path = self.folder / paper / "provenance.json"
-        if path.is_file():
-            provenance: PublishedProvenance = read_as(path, PublishedProvenance, PublishedProvenance())
-            return provenance.experiments
+        if (self.folder / paper / "provenance.json").is_file():
+            return Published(self.folder / paper, self.label).experiments
         groups: dict[str, list[Run]] = {}
         for run in read_list(self.folder / paper / "runs.json", Run):
             groups.setdefault(run.experiment, []).append(run)

@@ -6,7 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from common.reports.formats import Verdict
+from common.claims.schema import Accept
+from common.claims.verdicts import Verdict
 from common.reports.text import interval_text, number
 
 # Colours of the figure style that a page exchanges for its own, light or dark (see common/figures/style.py).
@@ -54,9 +55,17 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
     font = re.search(r' font-family="[^"<>]*"', opening.group())
     marks = (font.group() if font else "") + (" data-wide" if width > 480 else "")
     head = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{}" '
-        'role="img" aria-label="{}"{} style="aspect-ratio:{:.0f}/{:.0f};max-width:{:.0f}px;min-width:{:.0f}px">'
-    ).format(box.group(1), title, Markup(marks), width, height, 1.6 * width, 0.78 * width)
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{title}"{marks} '
+        'style="aspect-ratio:{width:.0f}/{height:.0f};max-width:{most:.0f}px;min-width:{least:.0f}px">'
+    ).format(
+        box=box.group(1),
+        title=title,
+        marks=Markup(marks),
+        width=width,
+        height=height,
+        most=1.6 * width,
+        least=0.78 * width,
+    )
     return head + Markup(body)
 
 
@@ -68,24 +77,12 @@ def _page_colours(style: str) -> str:
 
 def accepted_text(accept: dict[str, Any]) -> str:
     """The accepted region in words: "below 0", "within 0.9 to 1.1"."""
-    if "below" in accept:
-        return f"below {number(accept['below'])}"
-    if "above" in accept:
-        return f"above {number(accept['above'])}"
-    if "within" in accept:
-        low, high = accept["within"]
-        return f"within {number(low)} to {number(high)}"
-    return "no accepted region"
-
-
-def _region(accept: dict[str, Any]) -> tuple[float, float]:
-    if "within" in accept:
-        low, high = accept["within"]
-        return float(low), float(high)
-    return (
-        float(accept["above"]) if "above" in accept else -math.inf,
-        float(accept["below"]) if "below" in accept else math.inf,
-    )
+    if not accept:
+        return "no accepted region"
+    low, high = Accept(**accept).ends
+    if math.isinf(high):
+        return f"above {number(low)}"
+    return f"below {number(high)}" if math.isinf(low) else f"within {number(low)} to {number(high)}"
 
 
 def interval_drawing(verdict: Verdict) -> Markup:
@@ -95,7 +92,7 @@ def interval_drawing(verdict: Verdict) -> Markup:
     """
     if verdict.estimate is None or not math.isfinite(verdict.estimate) or not verdict.accept:
         return Markup("")
-    region = _region(verdict.accept)
+    region = Accept(**verdict.accept).ends
     low, high = verdict.interval or (verdict.estimate, verdict.estimate)
     ends = (-math.inf if low is None else low, math.inf if high is None else high)
     finite = [value for value in (*region, *ends, verdict.estimate) if math.isfinite(value)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import RootModel
 
+from common.claims.verdicts import Verdict
 from common.experiments.config import ExperimentConfig, ReplicationConfig
 from common.experiments.outcomes import COMPUTED
 from common.experiments.paper import Paper
@@ -16,7 +17,6 @@ from common.reports.formats import (
     FigureEntry,
     PublishedExperiment,
     Run,
-    Verdict,
     read_as,
     read_list,
     scale_rank,

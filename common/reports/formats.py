@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from common.claims.schema import AnyEstimate
-from common.claims.verdicts import VerdictName
+from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import read_json
@@ -28,38 +28,8 @@ class Source(_Record):
     reported: Any = None
 
 
-class Verdict(_Record):
-    """One claim, judged."""
-
-    id: str
-    statement: str
-    paper: str = ""
-    polarity: str = "claim"
-    experiment: str | None = None
-    scale: str | None = None
-    source: Source = Source()
-    rule: str = ""
-    estimate: float | None = None
-    interval: tuple[float | None, float | None] | None = None
-    confidence: float = 0.95
-    n: int | None = None
-    accept: dict[str, Any] = {}
-    verdict: VerdictName = "not run"
-    reason: str = ""
-    unit: str | None = None
-    decidable_from: str | None = None
-    smallest_effect: float | None = None
-    amended: dict[str, Any] | None = None
-    commit: str | None = None
-
-    @field_validator("accept")
-    @classmethod
-    def _given(cls, accept: dict[str, Any]) -> dict[str, Any]:
-        return {name: bound for name, bound in accept.items() if bound is not None}
-
-
 class Prediction(_Record):
-    """What a run was foretold to take, without looking at recorded runs."""
+    """What a run was predicted to take, without looking at recorded runs."""
 
     seconds: float
     interval: tuple[float, float]
@@ -82,6 +52,7 @@ class Run(_Record):
     commit: str | None = None
     dirty: bool | None = None
     code_digest: str | None = None
+    accepted: list[dict[str, str]] = []
     data: dict[str, str | None] = {}
     versions: dict[str, str | None] = {}
 
@@ -106,6 +77,7 @@ class PublishedExperiment(_Record):
     devices: list[str] = []
     versions: dict[str, str | None] = {}
     code: str | None = None
+    accepted: list[dict[str, str]] = []
     data: dict[str, str | None] = {}
     finished: str | None = None
     seconds: float | None = None
@@ -134,7 +106,7 @@ class ClaimStub(_Record):
     @classmethod
     def of(cls, verdict: Verdict) -> "ClaimStub":
         """The claim that a verdict is about."""
-        return cls.model_validate(verdict.model_dump(exclude={"estimate"}))
+        return cls.model_validate({name: value for name, value in vars(verdict).items() if name != "estimate"})
 
     def unjudged(self, reason: str) -> Verdict:
         """The verdict "not run" on this claim."""

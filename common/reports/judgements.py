@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.claims import expected_false_verdicts
-from common.claims.verdicts import VERDICTS
+from common.claims.verdicts import VERDICTS, Verdict
 from common.reports.estimators import EstimatorError
-from common.reports.formats import ClaimStub, Verdict, scale_rank
+from common.reports.formats import ClaimStub, scale_rank
 
 
 @dataclass(frozen=True)

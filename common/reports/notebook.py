@@ -13,9 +13,9 @@ from markupsafe import Markup
 
 from common.files import as_json
 from common.reports.drawing import inline_svg
+from common.reports.paper_view import CLAIM_MIME, FIGURE_MIME
 from common.reports.sanitise import sanitised
 from common.reports.text import markdown, math_to_mathml
-from common.reports.workbench import CLAIM_MIME, FIGURE_MIME
 
 CELL_SECONDS = 120  # a narrative draws on what is saved: a cell that takes longer computes what belongs elsewhere
 LONGEST_SOCKET = 103 - len("-ipc-5")  # bytes of a path: 103 on macOS, 107 on Linux, less what Jupyter appends

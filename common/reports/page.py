@@ -16,9 +16,9 @@ from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run
 from common.reports.judgements import chance, controls_text, tally
 from common.reports.notebook import Story, run_notebook, tell
+from common.reports.paper_view import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
 from common.reports.predictions import predicted
 from common.reports.render import macro, write_page
-from common.reports.workbench import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
 
 INLINE_BUDGET = 750_000  # bytes of SVG inside a page; beyond it the largest figures are loaded as files
 
@@ -184,7 +184,7 @@ def _unsettled(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def _costs(runs: list[Run]) -> list[dict[str, Any]]:
-    """By experiment: runs that took time, their seconds in all, as foretold, the longest, and the highest memory."""
+    """By experiment: runs that took time, their seconds in all, as predicted, the longest, and the highest memory."""
     rows = []
     for name, group in _by_experiment(runs).items():
         seconds = [run.seconds for run in group if run.seconds is not None]
@@ -200,6 +200,15 @@ def _costs(runs: list[Run]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def _accepted(runs: list[Run]) -> list[dict[str, str]]:
+    """The changes of code that were accepted, each once, with the experiment."""
+    found: list[dict[str, str]] = []
+    for run in runs:
+        entries = [{"experiment": run.experiment, **entry} for entry in run.accepted]
+        found += [entry for entry in entries if entry not in found]
+    return found
 
 
 def _provenance(runs: list[Run]) -> dict[str, Any]:
@@ -221,6 +230,7 @@ def _provenance(runs: list[Run]) -> dict[str, Any]:
         "devices": distinct(run.device for run in runs),
         "finished": max(distinct(run.finished for run in runs), default=None),
         "code": {name: distinct(run.code_digest for run in group) for name, group in _by_experiment(runs).items()},
+        "accepted": _accepted(runs),
         "data": {name: sorted(digests) for name, digests in sorted(data.items())},
         "versions": {name: sorted(found) for name, found in sorted(versions.items())},
     }

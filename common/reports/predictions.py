@@ -1,4 +1,4 @@
-"""What the runs of an experiment were foretold to take, beside what they took."""
+"""What the runs of an experiment were predicted to take, beside what they took."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from common.reports.formats import Run
 
 @dataclass(frozen=True)
 class Predicted:
-    """Seconds foretold for runs in all, with bounds, and on what that rested.
+    """Seconds predicted for runs in all, with bounds, and on what that rested.
 
     Attributes:
         held: whether what they took lies within the bounds.
@@ -22,7 +22,7 @@ class Predicted:
 
 
 def predicted(runs: Iterable[Run]) -> Predicted | None:
-    """The prediction for those runs that were timed and foretold; None where there is none."""
+    """The prediction for those runs that were timed and predicted; None where there is none."""
     pairs = [(run.predicted, run.seconds) for run in runs if run.predicted is not None and run.seconds is not None]
     if not pairs:
         return None

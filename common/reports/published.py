@@ -5,12 +5,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from common.claims.verdicts import Verdict
 from common.experiments.scales import SCALES
 from common.reports.formats import (
     FigureEntry,
     PublishedExperiment,
     PublishedProvenance,
-    Verdict,
     read_as,
     read_list,
 )

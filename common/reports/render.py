@@ -29,7 +29,7 @@ MEANINGS = {
     "contradicted": "the whole interval lies outside it",
     "inconclusive": "the interval straddles its edge: more seeds would be needed",
     "not decidable at this scale": "too few seeds, too small a scale, or a set-up that did not reach its regime",
-    "not run": "no result yet, or its data could not be had",
+    "not run": "no result yet, or its data are not available",
 }
 
 

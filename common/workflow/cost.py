@@ -3,7 +3,7 @@
 The time of a run comes from the first of these that there is:
 
 1. recorded runs of the same setting (all axes but the seed) at this scale;
-2. a probe of that setting (`replicate plan --probe`): the first seconds of the real thing;
+2. a trial of that setting (`replicate plan --trial`): the first seconds of the real thing;
 3. recorded runs of other settings of the experiment at this scale;
 4. `minutes` of config.yaml, which is of one core of the reference machine;
 5. the job's time limit, `runtime` of config.yaml: it costs at most that.
@@ -60,7 +60,7 @@ class ExperimentCost:
         jobs: that hold a due run.
         hours: device hours (GPU hours where a job asks for GPUs, else core hours): estimate, lower, upper.
         longest: hours of the longest job; less wall time is not to be had.
-        memory_mb: peak, recorded or probed; what the job asks for where nothing was measured.
+        memory_mb: peak, recorded or of a trial; what the job asks for where nothing was measured.
         disk_mb: of the due runs' folders; None where nothing was recorded.
         basis: what it rests on, each source once.
     """
@@ -103,14 +103,19 @@ def _cost(
     memory = timings.peak_memory_mb(experiment)
     each = timings.disk_mb(experiment)
     return ExperimentCost(
-        paper=replication.name, experiment=experiment, jobs=len(due), runs=len(runs), devices=devices,
+        paper=replication.name,
+        experiment=experiment,
+        jobs=len(due),
+        runs=len(runs),
+        devices=devices,
         gpu=resources.gpus > 0,
         hours=(devices * total.seconds / 3600, devices * total.lower / 3600, devices * total.upper / 3600),
         longest=max(job.seconds for job in jobs) / 3600,
-        memory_mb=resources.mem_mb if memory is None else memory, measured_memory=memory is not None,
+        memory_mb=resources.mem_mb if memory is None else memory,
+        measured_memory=memory is not None,
         disk_mb=None if each is None else each * len(runs),
         basis=tuple(dict.fromkeys(part for job in jobs for part in job.basis.split("; "))),
-    )  # fmt: skip
+    )
 
 
 def _total(parts: Sequence[Estimate]) -> Estimate:
@@ -150,7 +155,7 @@ class Timings:
         resources = self.replication.experiment(run.experiment).resources_at(self.scale)
         return (
             self._recorded(run, resources)
-            or self._probed(run, resources)
+            or self._tried(run, resources)
             or self._recorded_elsewhere(run, resources)
             or self._planned(run, job, resources)
         )
@@ -161,13 +166,13 @@ class Timings:
         What other settings took says little of a build that was interrupted after the cheap ones.
         """
         resources = self.replication.experiment(run.experiment).resources_at(self.scale)
-        found = self._recorded(run, resources) or self._probed(run, resources)
+        found = self._recorded(run, resources) or self._tried(run, resources)
         return found or (self._planned(run, job, resources) if resources.minutes is not None else None)
 
-    def foretold(self, run: Run, job: Job) -> Estimate:
+    def predicted(self, run: Run, job: Job) -> Estimate:
         """As `run`, without any recorded run: what a finished one is compared with."""
         resources = self.replication.experiment(run.experiment).resources_at(self.scale)
-        return self._probed(run, resources) or self._planned(run, job, resources)
+        return self._tried(run, resources) or self._planned(run, job, resources)
 
     def _recorded(self, run: Run, resources: Resources) -> Estimate | None:
         facts = self._records.get((run.experiment, setting(run)), [])
@@ -203,15 +208,15 @@ class Timings:
         known = device.get("calibration", {})
         return seconds * ratio(self.machine.seconds, known) if known else seconds
 
-    def _probed(self, run: Run, resources: Resources) -> Estimate | None:
-        found = self._probes.get((run.experiment, setting(run)))
+    def _tried(self, run: Run, resources: Resources) -> Estimate | None:
+        found = self._trials.get((run.experiment, setting(run)))
         if found is None or found["code"] != self.replication.code_digest(run.experiment, "run"):
             return None
         one, low, high = (
             self._on_device(found[key] / found["runs"], found["device"], resources)
             for key in ("seconds", "lower", "upper")
         )
-        return Estimate(one, low, high, f"probe ({found['device']})")
+        return Estimate(one, low, high, f"trial ({found['device']})")
 
     def _planned(self, run: Run, job: Job, resources: Resources) -> Estimate:
         if resources.minutes is None:
@@ -241,30 +246,30 @@ class Timings:
         return found
 
     @cached_property
-    def _probes(self) -> dict[tuple[str, str], dict[str, Any]]:
-        path = probes_path(self.results, self.scale, self.replication.name)
+    def _trials(self) -> dict[tuple[str, str], dict[str, Any]]:
+        path = trials_path(self.results, self.scale, self.replication.name)
         entries: Iterable[dict[str, Any]] = read_json(path) if path.is_file() else []
         return {(entry["experiment"], entry["setting"]): entry for entry in entries}
 
     def peak_memory_mb(self, experiment: str) -> float | None:
-        """The largest peak recorded or probed."""
+        """The largest peak recorded or of a trial."""
         recorded = [fact["peak_memory_mb"] for fact in self._facts(experiment)]
-        probed = [entry["peak_memory_mb"] for (name, _), entry in self._probes.items() if name == experiment]
-        return max([*recorded, *probed], default=None)
+        tried = [entry["peak_memory_mb"] for (name, _), entry in self._trials.items() if name == experiment]
+        return max([*recorded, *tried], default=None)
 
     def disk_mb(self, experiment: str) -> float | None:
-        """Of one run's folder, as recorded, else as the probes foresee."""
+        """Of one run's folder, as recorded, else as the trials foresee."""
         recorded = [fact["mb"] for fact in self._facts(experiment)]
-        probed = [entry["disk_mb"] / entry["runs"] for (name, _), entry in self._probes.items() if name == experiment]
-        return mean(recorded or probed) if recorded or probed else None
+        tried = [entry["disk_mb"] / entry["runs"] for (name, _), entry in self._trials.items() if name == experiment]
+        return mean(recorded or tried) if recorded or tried else None
 
     def _facts(self, experiment: str) -> list[dict[str, Any]]:
         return [fact for (name, _), facts in self._records.items() if name == experiment for fact in facts]
 
 
-def probes_path(results: Results, scale: str, paper: str) -> Path:
-    """Where the probes of a paper are kept."""
-    return results.root / ".probes" / scale / f"{paper}.json"
+def trials_path(results: Results, scale: str, paper: str) -> Path:
+    """Where the trials of a paper are kept."""
+    return results.root / ".trials" / scale / f"{paper}.json"
 
 
 def setting(run: Run) -> str:
@@ -313,5 +318,5 @@ def check_budget(found: Sequence[ExperimentCost], budget: float) -> None:
     raise UserError(
         f"the plan may take {upper:.3g} GPU hours, more than the budget of {budget:g}; without {', '.join(cut)} it "
         f"would take {max(left, 0.0):.3g}. Fewer seeds or settings under `grid` of that scale in config.yaml cut it, "
-        "too; `replicate plan --probe 20` replaces time limits by measured rates."
+        "too; `replicate plan --trial 20` replaces time limits by measured rates."
     )

@@ -103,7 +103,7 @@ def _check_analyses(replication: Replication) -> None:
     for path in published(replication.folder / "analysis", "*.py"):
         if path.stem not in experiments:
             raise UserError(
-                f"{path}: an analysis bears its experiment's name (what several share lies in analysis/shared/), and "
+                f"{path}: an analysis has the name of its experiment (what several share lies in analysis/shared/); "
                 f"config.yaml has no experiment {path.stem!r}{suggestion(path.stem, experiments)}"
             )
     for experiment in experiments:

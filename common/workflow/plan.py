@@ -1,4 +1,4 @@
-"""What an invocation would do: jobs, runs, which are current, and about how long the rest takes on this machine."""
+"""`replicate plan`: jobs, runs, which are current, and about how long the others take on this machine."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ class JobPlan:
 
     Attributes:
         id: of the job; jobs of two papers share it where their runs have the same names.
-        minutes: for the due runs on this machine: as recorded or probed of the same settings, else by the `minutes`
-            that config.yaml states; None where it states none.
+        minutes: for the due runs on this machine: as recorded of the same settings, or seen in a trial of
+            them, else by the `minutes` that config.yaml states; None where it states none.
         cores: that the job takes.
         needs: names of the jobs of the paper that end before it starts.
         interrupted: whether an earlier build left a checkpoint of one of its runs.
@@ -71,16 +71,20 @@ def _job_plan(job: Job, identities: Identities, timings: Timings, job_of: Mappin
     experiments = dict.fromkeys(run.experiment for run in job.runs)
     looked_for = identities.results.root / ".jobs" / job.scale / job.paper / ".data"
     data = {name for run in due for name in replication.datasets(run)}
+    needed = {job_of[run.path] for mine in due for run in replication.needed(mine).values()}
     return JobPlan(
-        job.paper, job.experiment, job.id, len(job.runs), len(job.runs) - len(due),
-        sum(known) / 60 if len(known) == len(due) else None,
-        max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments),
-        frozenset(job_of[run.path] for mine in due for run in replication.needed(mine).values())
-        - {job_name(job.paper, job.experiment, job.id)},
-        any(Workspace(identities.results, [run]).checkpoint.is_file() for run in due),
-        frozenset(name for name in data if not (looked_for / f"{name}.json").is_file()),
-        job.scale,
-    )  # fmt: skip
+        paper=job.paper,
+        experiment=job.experiment,
+        id=job.id,
+        runs=len(job.runs),
+        current=len(job.runs) - len(due),
+        minutes=sum(known) / 60 if len(known) == len(due) else None,
+        cores=max(replication.experiment(name).resources_at(job.scale).cpus for name in experiments),
+        needs=frozenset(needed - {job_name(job.paper, job.experiment, job.id)}),
+        interrupted=any(Workspace(identities.results, [run]).checkpoint.is_file() for run in due),
+        data=frozenset(name for name in data if not (looked_for / f"{name}.json").is_file()),
+        scale=job.scale,
+    )
 
 
 def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
@@ -104,10 +108,19 @@ def tasks(jobs: Sequence[JobPlan]) -> list[Task]:
         Task(name, step_seconds("data"), "data", priority=math.inf) for name in sorted(set().union(*data.values()))
     ]
     found += [
-        Task(job.name, start + 60 * minutes[job.name], _kind(job), job.cores, priority[_kind(job)], needs[job.name],
-             start, job.current / job.runs, job.interrupted)
+        Task(
+            job.name,
+            start + 60 * minutes[job.name],
+            _kind(job),
+            job.cores,
+            priority=priority[_kind(job)],
+            needs=needs[job.name],
+            start=start,
+            current=job.current / job.runs,
+            interrupted=job.interrupted,
+        )
         for job in due
-    ]  # fmt: skip
+    ]
     for scale, paper in dict.fromkeys((job.scale, job.paper) for job in due):
         seconds = sum(step_seconds(step, of=f"{scale}/{paper}") for step in ("analyse", "page"))
         mine = frozenset(job.name for job in due if job.paper == paper)

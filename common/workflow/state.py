@@ -1,7 +1,9 @@
 """Where every run of a paper stands: current, or why it is not."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common.errors import UserError
 from common.experiments.digests import short_digest
@@ -82,9 +84,8 @@ def _state(run: Run, marked: Outcome | None, identities: Identities, results: Re
     return RunState(run, Outcome("missing", reason, identity), False)
 
 
-def _changes(run: Run, identities: Identities, stored: object) -> str:
+def _changes(run: Run, identities: Identities, stored: Mapping[str, Any]) -> str:
     now = identities.inputs(run)
-    assert isinstance(stored, dict)
     changed = [name for name in ("code", "parameters", "data") if stored.get(name) != now[name]]
     return f"other {' and '.join(changed)}" if changed else "another start"
 

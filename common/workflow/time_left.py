@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -155,10 +155,10 @@ class TimeLeft:
         busy = {job.id for job in running}
         over = {name for task in self._tasks.values() if task.id in ended or task.id in busy for name in task.needs}
         waiting = [
-            Task(task.id, task.start + (task.seconds - task.start) * ratios[task.kind], task.kind, task.cores,
-                 task.priority, task.needs)
-            for task in self._tasks.values() if task.id not in ended and task.id not in busy and task.id not in over
-        ]  # fmt: skip
+            replace(task, seconds=task.start + (task.seconds - task.start) * ratios[task.kind])
+            for task in self._tasks.values()
+            if task.id not in ended and task.id not in busy and task.id not in over
+        ]
         if len(ended) != self._last_end[0] or running:
             self._last_end = (len(ended), gone)
         left = makespan(waiting, max(self._cores, len(running)), flying)

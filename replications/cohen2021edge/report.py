@@ -28,7 +28,7 @@ paper = open_paper()
 # rules run on random quadratics whose $\lambda_1$ lies two per cent below or above.
 
 # %%
-paper.summary("mss-gradient-descent", "mss-heavy-ball", "mss-nesterov")
+paper.summary(["mss-gradient-descent", "mss-heavy-ball", "mss-nesterov"])
 
 # %%
 paper.figure("growth")
@@ -51,17 +51,19 @@ paper.figure("thresholds")
 
 # %%
 paper.summary(
-    "fig1-gradient-descent-stays-up",
-    "fig1-gradient-descent-stays-down",
-    "heavy-ball-stays-up",
-    "heavy-ball-stays-down",
-    "nesterov-stays-up",
-    "nesterov-stays-down",
-    "fig1-gradient-descent-comes-and-stays",
-    "heavy-ball-comes-and-stays",
-    "nesterov-comes-and-stays",
-    "heavy-ball-allows-more-curvature",
-    "nesterov-allows-less-curvature",
+    [
+        "fig1-gradient-descent-stays-up",
+        "fig1-gradient-descent-stays-down",
+        "heavy-ball-stays-up",
+        "heavy-ball-stays-down",
+        "nesterov-stays-up",
+        "nesterov-stays-down",
+        "fig1-gradient-descent-comes-and-stays",
+        "heavy-ball-comes-and-stays",
+        "nesterov-comes-and-stays",
+        "heavy-ball-allows-more-curvature",
+        "nesterov-allows-less-curvature",
+    ]
 )
 
 # %% [markdown]
@@ -74,7 +76,7 @@ paper.summary(
 paper.figure("descent")
 
 # %%
-paper.summary("cross-entropy-reaches-the-edge", "cross-entropy-falls-at-the-end", "squared-error-does-not-fall")
+paper.summary(["cross-entropy-reaches-the-edge", "cross-entropy-falls-at-the-end", "squared-error-does-not-fall"])
 
 # %% [markdown]
 # ## What a quadratic model says
@@ -88,8 +90,10 @@ paper.figure("expansion")
 
 # %%
 paper.summary(
-    "quadratic-model-diverges-at-first-crossing",
-    "quadratic-model-diverges-at-the-edge",
-    "network-does-not-diverge-at-the-edge",
-    "quadratic-model-holds-before-the-edge",
+    [
+        "quadratic-model-diverges-at-first-crossing",
+        "quadratic-model-diverges-at-the-edge",
+        "network-does-not-diverge-at-the-edge",
+        "quadratic-model-holds-before-the-edge",
+    ]
 )

@@ -35,13 +35,15 @@ paper.figure("table1_norms")
 
 # %%
 paper.summary(
-    "table1-norms-never-exceed-the-degree",
-    "table1-equality-on-regular-graphs",
-    "table1-star-gains-the-root-of-the-degree",
-    "table1-gcn-is-free-of-the-graph",
-    "table1-ten-times-below-the-degree-on-a-network",
-    "table1-ten-times-below-the-degree-on-molecules",
-    "table1-gain-grows-with-depth",
+    [
+        "table1-norms-never-exceed-the-degree",
+        "table1-equality-on-regular-graphs",
+        "table1-star-gains-the-root-of-the-degree",
+        "table1-gcn-is-free-of-the-graph",
+        "table1-ten-times-below-the-degree-on-a-network",
+        "table1-ten-times-below-the-degree-on-molecules",
+        "table1-gain-grows-with-depth",
+    ]
 )
 
 # %% [markdown]
@@ -51,10 +53,12 @@ paper.summary(
 
 # %%
 paper.summary(
-    "table1-gin-below-mpnn",
-    "table1-walk-norm-is-not-bounded-by-one",
-    "table1-walk-norm-at-most-root-degree",
-    "table1-liao-mpnn-at-two-layers",
+    [
+        "table1-gin-below-mpnn",
+        "table1-walk-norm-is-not-bounded-by-one",
+        "table1-walk-norm-at-most-root-degree",
+        "table1-liao-mpnn-at-two-layers",
+    ]
 )
 
 # %% [markdown]
@@ -65,10 +69,12 @@ paper.figure("graph_statistics")
 
 # %%
 paper.summary(
-    "networks-adjacency-norm-below-half-the-degree",
-    "networks-walk-norm-below-half-the-degree",
-    "networks-normalised-norm-is-one",
-    "networks-walk-norm-above-one",
+    [
+        "networks-adjacency-norm-below-half-the-degree",
+        "networks-walk-norm-below-half-the-degree",
+        "networks-normalised-norm-is-one",
+        "networks-walk-norm-above-one",
+    ]
 )
 
 # %% [markdown]
@@ -82,13 +88,15 @@ paper.figure("toy_linear")
 
 # %%
 paper.summary(
-    "toy-largest-gap-falls-as-root-n",
-    "toy-gap-below-c-over-root-n",
-    "toy-printed-bound-is-exceeded",
-    "toy-gap-proportional-to-c",
-    "toy-trained-gap-falls-faster",
-    "toy-random-labels-gap",
-    "toy-equal-arms",
+    [
+        "toy-largest-gap-falls-as-root-n",
+        "toy-gap-below-c-over-root-n",
+        "toy-printed-bound-is-exceeded",
+        "toy-gap-proportional-to-c",
+        "toy-trained-gap-falls-faster",
+        "toy-random-labels-gap",
+        "toy-equal-arms",
+    ]
 )
 
 # %% [markdown]
@@ -103,11 +111,13 @@ paper.figure("fig5")
 
 # %%
 paper.summary(
-    "fig5-gcn-ours-below-liao",
-    "fig5-mpnn-ours-below-liao",
-    "fig5-gcn-liao-below-garg",
-    "fig5-mpnn-liao-below-garg",
-    "fig5-ours-below-garg",
+    [
+        "fig5-gcn-ours-below-liao",
+        "fig5-mpnn-ours-below-liao",
+        "fig5-gcn-liao-below-garg",
+        "fig5-mpnn-liao-below-garg",
+        "fig5-ours-below-garg",
+    ]
 )
 
 # %% [markdown]
@@ -118,10 +128,12 @@ paper.figure("fig5_ratios")
 
 # %%
 paper.summary(
-    "fig5-orders-of-magnitude",
-    "fig5-gcn-ratio-grows-with-depth",
-    "fig5-mpnn-ratio-grows-with-depth",
-    "fig5-garg-ratio-grows-with-depth",
+    [
+        "fig5-orders-of-magnitude",
+        "fig5-gcn-ratio-grows-with-depth",
+        "fig5-mpnn-ratio-grows-with-depth",
+        "fig5-garg-ratio-grows-with-depth",
+    ]
 )
 
 # %% [markdown]
@@ -130,10 +142,12 @@ paper.summary(
 
 # %%
 paper.summary(
-    "fig5-ours-is-vacuous",
-    "hessian-measure-within-an-order-of-magnitude",
-    "hessian-measure-within-an-order-everywhere",
-    "trace-form-above-the-gap",
+    [
+        "fig5-ours-is-vacuous",
+        "hessian-measure-within-an-order-of-magnitude",
+        "hessian-measure-within-an-order-everywhere",
+        "trace-form-above-the-gap",
+    ]
 )
 
 # %% [markdown]
@@ -148,11 +162,13 @@ paper.figure("bound_sweeps")
 
 # %%
 paper.summary(
-    "sensitivity-garg-power-of-degree",
-    "sensitivity-liao-mpnn-power-of-degree",
-    "sensitivity-without-graph-still-vacuous",
-    "sensitivity-weights-outweigh-the-graph-in-liao-gcn",
-    "sensitivity-weights-outweigh-the-graph-in-ours",
+    [
+        "sensitivity-garg-power-of-degree",
+        "sensitivity-liao-mpnn-power-of-degree",
+        "sensitivity-without-graph-still-vacuous",
+        "sensitivity-weights-outweigh-the-graph-in-liao-gcn",
+        "sensitivity-weights-outweigh-the-graph-in-ours",
+    ]
 )
 
 # %% [markdown]

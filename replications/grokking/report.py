@@ -32,7 +32,7 @@ paper = open_paper()
 paper.figure("fig2_update_step")
 
 # %%
-paper.summary("fig2-step-two-sides-spread-less", "fig2-step-two-sides-spread-less-than-one")
+paper.summary(["fig2-step-two-sides-spread-less", "fig2-step-two-sides-spread-less-than-one"])
 
 # %% [markdown]
 # ## Figure 4
@@ -50,11 +50,13 @@ paper.figure("fig4")
 
 # %%
 paper.summary(
-    "fig4a-no-decay-stays-below-99",
-    "fig4a-no-decay-is-stable",
-    "fig4b-small-decay-stays-below-99",
-    "small-decay-groks-at-last",
-    "fig4b-small-decay-fluctuates",
+    [
+        "fig4a-no-decay-stays-below-99",
+        "fig4a-no-decay-is-stable",
+        "fig4b-small-decay-stays-below-99",
+        "small-decay-groks-at-last",
+        "fig4b-small-decay-fluctuates",
+    ]
 )
 
 # %% [markdown]
@@ -66,14 +68,16 @@ paper.figure("fig4_fluctuation")
 
 # %%
 paper.summary(
-    "fig4c-large-decay-groks",
-    "fig4c-large-decay-fluctuates",
-    "fig4c-grokking-is-delayed",
-    "fig4d-noise-injection-groks",
-    "fig4d-noise-injection-is-stable",
-    "fig4d-noise-injection-has-fewer-drops",
-    "fig4d-late-fluctuation-lower",
-    "fig4d-more-stable-than-smaller-steps",
+    [
+        "fig4c-large-decay-groks",
+        "fig4c-large-decay-fluctuates",
+        "fig4c-grokking-is-delayed",
+        "fig4d-noise-injection-groks",
+        "fig4d-noise-injection-is-stable",
+        "fig4d-noise-injection-has-fewer-drops",
+        "fig4d-late-fluctuation-lower",
+        "fig4d-more-stable-than-smaller-steps",
+    ]
 )
 
 # %% [markdown]
@@ -81,10 +85,12 @@ paper.summary(
 
 # %%
 paper.summary(
-    "nso-groks-earlier-than-wp-sgd",
-    "nso-is-more-stable-than-wp-sgd",
-    "nso-has-a-lower-trace-than-wp-sgd",
-    "noise-costs-more-gradients-to-grok",
+    [
+        "nso-groks-earlier-than-wp-sgd",
+        "nso-is-more-stable-than-wp-sgd",
+        "nso-has-a-lower-trace-than-wp-sgd",
+        "noise-costs-more-gradients-to-grok",
+    ]
 )
 
 # %% [markdown]
@@ -99,11 +105,13 @@ paper.figure("fig4_hessian")
 
 # %%
 paper.summary(
-    "fig4d-lower-trace",
-    "fig4d-lower-validation-trace",
-    "fig4d-lower-sharpness",
-    "fig4d-lower-trace-per-nat",
-    "fig4d-lower-sharpness-per-nat",
+    [
+        "fig4d-lower-trace",
+        "fig4d-lower-validation-trace",
+        "fig4d-lower-sharpness",
+        "fig4d-lower-trace-per-nat",
+        "fig4d-lower-sharpness-per-nat",
+    ]
 )
 
 # %% [markdown]
@@ -112,10 +120,12 @@ paper.summary(
 
 # %%
 paper.summary(
-    "fig4d-lower-trace-than-smaller-steps",
-    "fig4d-lower-sharpness-than-smaller-steps",
-    "fig4d-lower-trace-per-nat-than-smaller-steps",
-    "fig4d-lower-sharpness-per-nat-than-smaller-steps",
+    [
+        "fig4d-lower-trace-than-smaller-steps",
+        "fig4d-lower-sharpness-than-smaller-steps",
+        "fig4d-lower-trace-per-nat-than-smaller-steps",
+        "fig4d-lower-sharpness-per-nat-than-smaller-steps",
+    ]
 )
 
 # %% [markdown]
@@ -130,11 +140,13 @@ paper.figure("operations_fluctuation")
 
 # %%
 paper.summary(
-    "operations-grok-with-large-decay",
-    "operations-noise-injection-groks",
-    "operations-subtraction-is-more-stable-with-noise",
-    "operations-multiplication-is-more-stable-with-noise",
-    "operations-division-is-more-stable-with-noise",
+    [
+        "operations-grok-with-large-decay",
+        "operations-noise-injection-groks",
+        "operations-subtraction-is-more-stable-with-noise",
+        "operations-multiplication-is-more-stable-with-noise",
+        "operations-division-is-more-stable-with-noise",
+    ]
 )
 
 # %%
@@ -142,10 +154,12 @@ paper.figure("noise_scale")
 
 # %%
 paper.summary(
-    "noise-scale-0.003-is-more-stable-than-none",
-    "noise-scale-0.01-is-more-stable-than-0.003",
-    "noise-scale-0.03-still-groks",
-    "noise-scale-0.01-has-a-lower-trace-than-0.003",
+    [
+        "noise-scale-0.003-is-more-stable-than-none",
+        "noise-scale-0.01-is-more-stable-than-0.003",
+        "noise-scale-0.03-still-groks",
+        "noise-scale-0.01-has-a-lower-trace-than-0.003",
+    ]
 )
 
 # %% [markdown]
@@ -161,12 +175,14 @@ paper.figure("gradient_variance")
 
 # %%
 paper.summary(
-    "nso-variance-has-slope-4-on-a-smooth-network",
-    "wp-sgd-variance-has-slope-2-on-a-smooth-network",
-    "nso-variance-has-slope-4-on-the-transformer",
-    "nso-variance-is-lower-on-the-transformer",
-    "wp-sgd-variance-is-the-frobenius-norm",
-    "control-nso-variance-on-the-quartic",
+    [
+        "nso-variance-has-slope-4-on-a-smooth-network",
+        "wp-sgd-variance-has-slope-2-on-a-smooth-network",
+        "nso-variance-has-slope-4-on-the-transformer",
+        "nso-variance-is-lower-on-the-transformer",
+        "wp-sgd-variance-is-the-frobenius-norm",
+        "control-nso-variance-on-the-quartic",
+    ]
 )
 
 # %% [markdown]
@@ -179,9 +195,11 @@ paper.figure("matrix_sensing")
 
 # %%
 paper.summary(
-    "sensing-noise-injection-finds-a-lower-trace",
-    "sensing-lower-trace-recovers-better",
-    "sensing-two-sides-against-one",
+    [
+        "sensing-noise-injection-finds-a-lower-trace",
+        "sensing-lower-trace-recovers-better",
+        "sensing-two-sides-against-one",
+    ]
 )
 
 # %% [markdown]
@@ -192,7 +210,7 @@ paper.summary(
 paper.figure("controls")
 
 # %%
-paper.summary("control-shuffled-answers-do-not-generalise", "control-equal-arms-agree")
+paper.summary(["control-shuffled-answers-do-not-generalise", "control-equal-arms-agree"])
 
 # %% [markdown]
 # ## How far this reaches

@@ -24,7 +24,7 @@ paper = open_paper()
 paper.figure("frozen_features")
 
 # %%
-paper.summary("frozen-image-features-tell-classes", "frozen-text-features-tell-classes")
+paper.summary(["frozen-image-features-tell-classes", "frozen-text-features-tell-classes"])
 
 # %% [markdown]
 # ## Fig. 1: noise in the weights
@@ -41,16 +41,18 @@ paper.figure("fig1_gap")
 
 # %%
 paper.summary(
-    "fig1-digits-relu",
-    "fig1-digits-relu-small-sigma",
-    "fig1-molecules-relu",
-    "fig1-molecules-relu-small-sigma",
-    "fig1-text-smooth",
-    "fig1-text-smooth-small-sigma",
-    "fig1-digits-smooth",
-    "fig1-digits-smooth-small-sigma",
-    "fig1-molecules-smooth",
-    "fig1-molecules-smooth-small-sigma",
+    [
+        "fig1-digits-relu",
+        "fig1-digits-relu-small-sigma",
+        "fig1-molecules-relu",
+        "fig1-molecules-relu-small-sigma",
+        "fig1-text-smooth",
+        "fig1-text-smooth-small-sigma",
+        "fig1-digits-smooth",
+        "fig1-digits-smooth-small-sigma",
+        "fig1-molecules-smooth",
+        "fig1-molecules-smooth-small-sigma",
+    ]
 )
 
 # %% [markdown]
@@ -61,16 +63,18 @@ paper.summary(
 
 # %%
 paper.summary(
-    "claim1-digits-remainder-is-of-third-order",
-    "claim1-digits-remainder-is-of-fourth-order",
-    "claim1-molecules-remainder-is-of-third-order",
-    "claim1-molecules-remainder-is-of-fourth-order",
-    "claim1-text-remainder-is-of-third-order",
-    "claim1-text-remainder-is-of-fourth-order",
-    "claim1-digits-relu-remainder-is-of-second-order",
-    "claim1-molecules-relu-remainder-is-of-second-order",
-    "fig1-digits-relu-with-kinks",
-    "fig1-molecules-relu-with-kinks",
+    [
+        "claim1-digits-remainder-is-of-third-order",
+        "claim1-digits-remainder-is-of-fourth-order",
+        "claim1-molecules-remainder-is-of-third-order",
+        "claim1-molecules-remainder-is-of-fourth-order",
+        "claim1-text-remainder-is-of-third-order",
+        "claim1-text-remainder-is-of-fourth-order",
+        "claim1-digits-relu-remainder-is-of-second-order",
+        "claim1-molecules-relu-remainder-is-of-second-order",
+        "fig1-digits-relu-with-kinks",
+        "fig1-molecules-relu-with-kinks",
+    ]
 )
 
 # %% [markdown]
@@ -83,11 +87,7 @@ paper.summary(
 paper.figure("claim2")
 
 # %%
-paper.summary(
-    "claim2-fixed-weights",
-    "claim2-trained-weights",
-    "claim2-training-enlarges-the-difference",
-)
+paper.summary(["claim2-fixed-weights", "claim2-trained-weights", "claim2-training-enlarges-the-difference"])
 
 # %% [markdown]
 # ## Theorem 1
@@ -101,15 +101,17 @@ paper.figure("theorem1")
 
 # %%
 paper.summary(
-    "theorem1-holds-digits",
-    "theorem1-holds-image",
-    "theorem1-within-ten-times-the-gap-digits",
-    "theorem1-within-ten-times-the-gap-image",
-    "theorem1-is-not-vacuous-digits",
-    "theorem1-is-not-vacuous-image",
-    "theorem1-below-mcallester",
-    "mcallester-holds",
-    "catoni-holds",
+    [
+        "theorem1-holds-digits",
+        "theorem1-holds-image",
+        "theorem1-within-ten-times-the-gap-digits",
+        "theorem1-within-ten-times-the-gap-image",
+        "theorem1-is-not-vacuous-digits",
+        "theorem1-is-not-vacuous-image",
+        "theorem1-below-mcallester",
+        "mcallester-holds",
+        "catoni-holds",
+    ]
 )
 
 # %% [markdown]
@@ -117,11 +119,7 @@ paper.summary(
 # in the talk, so which one is smaller says less than which one grows faster.
 
 # %%
-paper.summary(
-    "norm-product-grows-with-depth",
-    "theorem1-grows-more-slowly-with-depth",
-    "theorem1-below-norm-product",
-)
+paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with-depth", "theorem1-below-norm-product"])
 
 # %% [markdown]
 # ## Fig. 2: seven methods
@@ -140,10 +138,12 @@ paper.figure("fig2")
 
 # %%
 paper.summary(
-    "fig2-image-measure-correlates-with-the-gap",
-    "fig2-image-measure-says-something",
-    "fig2-text-measure-correlates-with-the-gap",
-    "fig2-text-measure-says-something",
+    [
+        "fig2-image-measure-correlates-with-the-gap",
+        "fig2-image-measure-says-something",
+        "fig2-text-measure-correlates-with-the-gap",
+        "fig2-text-measure-says-something",
+    ]
 )
 
 # %% [markdown]
@@ -164,24 +164,28 @@ paper.figure("fig2_correlations")
 
 # %%
 paper.summary(
-    "fig2-image-measure-beats-norm-product",
-    "fig2-image-measure-beats-weight-norm",
-    "fig2-image-measure-beats-distance",
-    "fig2-text-measure-beats-norm-product",
-    "fig2-text-measure-beats-weight-norm",
-    "fig2-text-measure-beats-distance",
+    [
+        "fig2-image-measure-beats-norm-product",
+        "fig2-image-measure-beats-weight-norm",
+        "fig2-image-measure-beats-distance",
+        "fig2-text-measure-beats-norm-product",
+        "fig2-text-measure-beats-weight-norm",
+        "fig2-text-measure-beats-distance",
+    ]
 )
 
 # %%
 paper.summary(
-    "fig2-image-measure-says-more-than-the-training-loss",
-    "fig2-image-curvature-alone-correlates",
-    "fig2-image-largest-loss-alone-correlates",
-    "fig2-image-measure-on-test-points-correlates",
-    "fig2-text-measure-says-more-than-the-training-loss",
-    "fig2-text-curvature-alone-correlates",
-    "fig2-text-largest-loss-alone-correlates",
-    "fig2-text-measure-on-test-points-correlates",
+    [
+        "fig2-image-measure-says-more-than-the-training-loss",
+        "fig2-image-curvature-alone-correlates",
+        "fig2-image-largest-loss-alone-correlates",
+        "fig2-image-measure-on-test-points-correlates",
+        "fig2-text-measure-says-more-than-the-training-loss",
+        "fig2-text-curvature-alone-correlates",
+        "fig2-text-largest-loss-alone-correlates",
+        "fig2-text-measure-on-test-points-correlates",
+    ]
 )
 
 # %% [markdown]
@@ -195,18 +199,20 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    "fig3-image-nso-trace-below-sgd",
-    "fig3-image-nso-trace-below-sgd-twice",
-    "fig3-image-nso-trace-below-wp-sgd",
-    "fig3-image-nso-sharpness-below-sgd",
-    "fig3-image-nso-sharpness-below-sgd-twice",
-    "fig3-image-nso-sharpness-below-wp-sgd",
-    "fig3-text-nso-trace-below-sgd",
-    "fig3-text-nso-trace-below-sgd-twice",
-    "fig3-text-nso-trace-below-wp-sgd",
-    "fig3-text-nso-sharpness-below-sgd",
-    "fig3-text-nso-sharpness-below-sgd-twice",
-    "fig3-text-nso-sharpness-below-wp-sgd",
+    [
+        "fig3-image-nso-trace-below-sgd",
+        "fig3-image-nso-trace-below-sgd-twice",
+        "fig3-image-nso-trace-below-wp-sgd",
+        "fig3-image-nso-sharpness-below-sgd",
+        "fig3-image-nso-sharpness-below-sgd-twice",
+        "fig3-image-nso-sharpness-below-wp-sgd",
+        "fig3-text-nso-trace-below-sgd",
+        "fig3-text-nso-trace-below-sgd-twice",
+        "fig3-text-nso-trace-below-wp-sgd",
+        "fig3-text-nso-sharpness-below-sgd",
+        "fig3-text-nso-sharpness-below-sgd-twice",
+        "fig3-text-nso-sharpness-below-wp-sgd",
+    ]
 )
 
 # %% [markdown]
@@ -214,10 +220,12 @@ paper.summary(
 
 # %%
 paper.summary(
-    "fig3-image-nso-test-trace-below-sgd",
-    "fig3-image-nso-test-trace-below-wp-sgd",
-    "fig3-text-nso-test-trace-below-sgd",
-    "fig3-text-nso-test-trace-below-wp-sgd",
+    [
+        "fig3-image-nso-test-trace-below-sgd",
+        "fig3-image-nso-test-trace-below-wp-sgd",
+        "fig3-text-nso-test-trace-below-sgd",
+        "fig3-text-nso-test-trace-below-wp-sgd",
+    ]
 )
 
 # %% [markdown]
@@ -228,10 +236,12 @@ paper.figure("fig3_validation")
 
 # %%
 paper.summary(
-    "fig3-image-nso-accuracy-not-below-sgd",
-    "fig3-image-nso-accuracy-not-below-sgd-twice",
-    "fig3-image-nso-accuracy-not-below-wp-sgd",
-    "fig3-text-nso-accuracy-not-below-sgd",
-    "fig3-text-nso-accuracy-not-below-sgd-twice",
-    "fig3-text-nso-accuracy-not-below-wp-sgd",
+    [
+        "fig3-image-nso-accuracy-not-below-sgd",
+        "fig3-image-nso-accuracy-not-below-sgd-twice",
+        "fig3-image-nso-accuracy-not-below-wp-sgd",
+        "fig3-text-nso-accuracy-not-below-sgd",
+        "fig3-text-nso-accuracy-not-below-sgd-twice",
+        "fig3-text-nso-accuracy-not-below-wp-sgd",
+    ]
 )

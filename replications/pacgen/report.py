@@ -45,10 +45,12 @@ paper.figure("fig1d")
 
 # %%
 paper.summary(
-    "fig1-psi-higher-at-the-sharp-minimum",
-    "fig1-bounds-similar",
-    "fig1-sharp-fits-the-labels-better",
-    "fig1-flat-boundary-is-simpler",
+    [
+        "fig1-psi-higher-at-the-sharp-minimum",
+        "fig1-bounds-similar",
+        "fig1-sharp-fits-the-labels-better",
+        "fig1-flat-boundary-is-simpler",
+    ]
 )
 
 # %% [markdown]
@@ -59,11 +61,7 @@ paper.summary(
 paper.figure("fig1_fresh_data")
 
 # %%
-paper.summary(
-    "fig1-flat-generalises-better",
-    "fig1-gap-larger-at-the-sharp-minimum",
-    "fig1-flat-seldom-better",
-)
+paper.summary(["fig1-flat-generalises-better", "fig1-gap-larger-at-the-sharp-minimum", "fig1-flat-seldom-better"])
 
 # %% [markdown]
 # The paper only says that the sharp minimum's boundary suggests "possible poor generalization". Loss on fresh data and
@@ -83,11 +81,7 @@ Markdown("; ".join(f"{name.removeprefix('rejected_').replace('_', ' ')}: {count}
 paper.figure("fig3")
 
 # %%
-paper.summary(
-    "fig3-gap-grows-with-batch-size",
-    "fig3-psi-grows-with-batch-size",
-    "fig3-psi-follows-the-gap",
-)
+paper.summary(["fig3-gap-grows-with-batch-size", "fig3-psi-grows-with-batch-size", "fig3-psi-follows-the-gap"])
 
 # %% [markdown]
 # After equal epochs the settings are not equally far: small batches have taken more steps and fitted more. A gap grows
@@ -99,9 +93,11 @@ paper.figure("fig3_matched_loss")
 
 # %%
 paper.summary(
-    "fig3-gap-trend-at-equal-loss",
-    "fig3-psi-follows-the-gap-at-equal-loss",
-    "fig3-psi-follows-the-gap-given-the-loss",
+    [
+        "fig3-gap-trend-at-equal-loss",
+        "fig3-psi-follows-the-gap-at-equal-loss",
+        "fig3-psi-follows-the-gap-given-the-loss",
+    ]
 )
 
 # %% [markdown]
@@ -112,20 +108,18 @@ paper.summary(
 paper.figure("fig5")
 
 # %%
-paper.summary(
-    "fig5-gap-falls-with-learning-rate",
-    "fig5-psi-falls-with-learning-rate",
-    "fig5-psi-follows-the-gap",
-)
+paper.summary(["fig5-gap-falls-with-learning-rate", "fig5-psi-falls-with-learning-rate", "fig5-psi-follows-the-gap"])
 
 # %%
 paper.figure("fig5_matched_loss")
 
 # %%
 paper.summary(
-    "fig5-gap-trend-at-equal-loss",
-    "fig5-psi-follows-the-gap-at-equal-loss",
-    "fig5-psi-follows-the-gap-given-the-loss",
+    [
+        "fig5-gap-trend-at-equal-loss",
+        "fig5-psi-follows-the-gap-at-equal-loss",
+        "fig5-psi-follows-the-gap-given-the-loss",
+    ]
 )
 
 # %% [markdown]
@@ -144,11 +138,13 @@ paper.figure("fig5_readings")
 
 # %%
 paper.summary(
-    "fig3-no-curvature-without-rho",
-    "fig5-no-curvature-without-rho",
-    "fig3-floor-falls-with-batch-size",
-    "fig3-psi-follows-rho",
-    "fig5-psi-follows-rho",
+    [
+        "fig3-no-curvature-without-rho",
+        "fig5-no-curvature-without-rho",
+        "fig3-floor-falls-with-batch-size",
+        "fig3-psi-follows-rho",
+        "fig5-psi-follows-rho",
+    ]
 )
 
 # %% [markdown]
@@ -174,13 +170,15 @@ paper.figure("fig3_curvature")
 
 # %%
 paper.summary(
-    "fig3-squared-gradients-fall-with-batch-size",
-    "fig3-hessian-trace-does-not-fall-with-batch-size",
-    "fig3-psi-at-one-batch-size-grows-with-batch-size",
-    "fig3-psi-at-one-batch-size-follows-the-gap",
-    "fig5-psi-at-one-batch-size-follows-the-gap",
-    "fig3-psi-of-the-hessian-follows-the-gap",
-    "fig5-psi-of-the-hessian-follows-the-gap",
+    [
+        "fig3-squared-gradients-fall-with-batch-size",
+        "fig3-hessian-trace-does-not-fall-with-batch-size",
+        "fig3-psi-at-one-batch-size-grows-with-batch-size",
+        "fig3-psi-at-one-batch-size-follows-the-gap",
+        "fig5-psi-at-one-batch-size-follows-the-gap",
+        "fig3-psi-of-the-hessian-follows-the-gap",
+        "fig5-psi-of-the-hessian-follows-the-gap",
+    ]
 )
 
 # %%
@@ -192,10 +190,12 @@ paper.figure("fig5_curvature")
 
 # %%
 paper.summary(
-    "fig3-psi-follows-the-gap-given-its-floor",
-    "fig5-psi-follows-the-gap-given-its-floor",
-    "fig3-psi-follows-the-gap-given-the-gradients",
-    "fig5-psi-follows-the-gap-given-the-gradients",
+    [
+        "fig3-psi-follows-the-gap-given-its-floor",
+        "fig5-psi-follows-the-gap-given-its-floor",
+        "fig3-psi-follows-the-gap-given-the-gradients",
+        "fig5-psi-follows-the-gap-given-the-gradients",
+    ]
 )
 
 # %% [markdown]
@@ -211,12 +211,14 @@ paper.figure("fig4")
 
 # %%
 paper.summary(
-    "fig4-gap-grows-with-batch-size",
-    "fig4-psi-grows-with-batch-size",
-    "fig4-psi-follows-the-gap",
-    "fig4-gap-grows-with-batch-size-momentum",
-    "fig4-psi-grows-with-batch-size-momentum",
-    "fig4-psi-follows-the-gap-momentum",
+    [
+        "fig4-gap-grows-with-batch-size",
+        "fig4-psi-grows-with-batch-size",
+        "fig4-psi-follows-the-gap",
+        "fig4-gap-grows-with-batch-size-momentum",
+        "fig4-psi-grows-with-batch-size-momentum",
+        "fig4-psi-follows-the-gap-momentum",
+    ]
 )
 
 # %%
@@ -224,12 +226,14 @@ paper.figure("fig4_matched_loss")
 
 # %%
 paper.summary(
-    "fig4-gap-trend-at-equal-loss",
-    "fig4-psi-follows-the-gap-at-equal-loss",
-    "fig4-psi-follows-the-gap-given-the-loss",
-    "fig4-gap-trend-at-equal-loss-momentum",
-    "fig4-psi-follows-the-gap-at-equal-loss-momentum",
-    "fig4-psi-follows-the-gap-given-the-loss-momentum",
+    [
+        "fig4-gap-trend-at-equal-loss",
+        "fig4-psi-follows-the-gap-at-equal-loss",
+        "fig4-psi-follows-the-gap-given-the-loss",
+        "fig4-gap-trend-at-equal-loss-momentum",
+        "fig4-psi-follows-the-gap-at-equal-loss-momentum",
+        "fig4-psi-follows-the-gap-given-the-loss-momentum",
+    ]
 )
 
 # %% [markdown]
@@ -240,12 +244,14 @@ paper.figure("fig6")
 
 # %%
 paper.summary(
-    "fig6-gap-falls-with-learning-rate",
-    "fig6-psi-falls-with-learning-rate",
-    "fig6-psi-follows-the-gap",
-    "fig6-gap-falls-with-learning-rate-momentum",
-    "fig6-psi-falls-with-learning-rate-momentum",
-    "fig6-psi-follows-the-gap-momentum",
+    [
+        "fig6-gap-falls-with-learning-rate",
+        "fig6-psi-falls-with-learning-rate",
+        "fig6-psi-follows-the-gap",
+        "fig6-gap-falls-with-learning-rate-momentum",
+        "fig6-psi-falls-with-learning-rate-momentum",
+        "fig6-psi-follows-the-gap-momentum",
+    ]
 )
 
 # %%
@@ -253,12 +259,14 @@ paper.figure("fig6_matched_loss")
 
 # %%
 paper.summary(
-    "fig6-gap-trend-at-equal-loss",
-    "fig6-psi-follows-the-gap-at-equal-loss",
-    "fig6-psi-follows-the-gap-given-the-loss",
-    "fig6-gap-trend-at-equal-loss-momentum",
-    "fig6-psi-follows-the-gap-at-equal-loss-momentum",
-    "fig6-psi-follows-the-gap-given-the-loss-momentum",
+    [
+        "fig6-gap-trend-at-equal-loss",
+        "fig6-psi-follows-the-gap-at-equal-loss",
+        "fig6-psi-follows-the-gap-given-the-loss",
+        "fig6-gap-trend-at-equal-loss-momentum",
+        "fig6-psi-follows-the-gap-at-equal-loss-momentum",
+        "fig6-psi-follows-the-gap-given-the-loss-momentum",
+    ]
 )
 
 # %% [markdown]
@@ -272,10 +280,12 @@ paper.figure("fig6_readings")
 
 # %%
 paper.summary(
-    "fig4-no-curvature-without-rho",
-    "fig6-no-curvature-without-rho",
-    "fig4-psi-at-one-batch-size-follows-the-gap",
-    "fig6-psi-at-one-batch-size-follows-the-gap",
+    [
+        "fig4-no-curvature-without-rho",
+        "fig6-no-curvature-without-rho",
+        "fig4-psi-at-one-batch-size-follows-the-gap",
+        "fig6-psi-at-one-batch-size-follows-the-gap",
+    ]
 )
 
 # %%
@@ -302,11 +312,13 @@ paper.figure("tradeoff")
 
 # %%
 paper.summary(
-    "fig2-sharpness-grows-with-curvature",
-    "fig2-sharpness-is-the-rise-where-5-is-an-equality",
-    "eq9-rise-below-sharpness",
-    "sharpness-and-complexity-pull-apart",
-    "complexity-falls-with-the-perturbation",
+    [
+        "fig2-sharpness-grows-with-curvature",
+        "fig2-sharpness-is-the-rise-where-5-is-an-equality",
+        "eq9-rise-below-sharpness",
+        "sharpness-and-complexity-pull-apart",
+        "complexity-falls-with-the-perturbation",
+    ]
 )
 
 # %% [markdown]
@@ -318,12 +330,14 @@ paper.figure("best_perturbation")
 
 # %%
 paper.summary(
-    "lemma6-optimum-minimises-12",
-    "lemma6-optimum-nearly-minimises-7",
-    "lemma6-optimum-nearly-best-in-truth",
-    "lemma6-optimum-too-small",
-    "sharpness-is-mostly-rho",
-    "lemma6-convexity-seldom-holds-at-the-sharp-minimum",
+    [
+        "lemma6-optimum-minimises-12",
+        "lemma6-optimum-nearly-minimises-7",
+        "lemma6-optimum-nearly-best-in-truth",
+        "lemma6-optimum-too-small",
+        "sharpness-is-mostly-rho",
+        "lemma6-convexity-seldom-holds-at-the-sharp-minimum",
+    ]
 )
 
 # %% [markdown]
@@ -334,7 +348,7 @@ paper.summary(
 paper.figure("correlated")
 
 # %%
-paper.summary("lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence")
+paper.summary(["lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence"])
 
 # %% [markdown]
 # ## One function, other weights
@@ -346,16 +360,18 @@ paper.figure("reparametrisation")
 
 # %%
 paper.summary(
-    "trace-changes-at-alpha-16",
-    "trace-changes-at-alpha-one-sixteenth",
-    "sharpness-changes-at-alpha-16",
-    "sharpness-changes-at-alpha-one-sixteenth",
-    "bound-changes-slowly",
-    "bound-change-is-small",
-    "bound-change-with-fixed-prior-is-small",
-    "psi-change-is-small",
-    "psi-changes-less-than-sharpness",
-    "psi-moves-more-with-alpha-than-with-training",
+    [
+        "trace-changes-at-alpha-16",
+        "trace-changes-at-alpha-one-sixteenth",
+        "sharpness-changes-at-alpha-16",
+        "sharpness-changes-at-alpha-one-sixteenth",
+        "bound-changes-slowly",
+        "bound-change-is-small",
+        "bound-change-with-fixed-prior-is-small",
+        "psi-change-is-small",
+        "psi-changes-less-than-sharpness",
+        "psi-moves-more-with-alpha-than-with-training",
+    ]
 )
 
 # %% [markdown]
@@ -368,10 +384,12 @@ paper.figure("reparametrisation_psi")
 
 # %%
 paper.summary(
-    "psi-without-epsilon-and-rho-is-invariant",
-    "that-invariance-is-trivial",
-    "eq23-holds",
-    "eq23-needs-no-true-parameter",
+    [
+        "psi-without-epsilon-and-rho-is-invariant",
+        "that-invariance-is-trivial",
+        "eq23-holds",
+        "eq23-needs-no-true-parameter",
+    ]
 )
 
 # %% [markdown]
@@ -388,21 +406,23 @@ paper.figure("network_bounds")
 
 # %%
 paper.summary(
-    "toy-lemma6-corrected-holds",
-    "toy-lemma8-corrected-holds",
-    "toy-theorem7-corrected-holds",
-    "toy-lemma6-corrected-says-something",
-    "toy-theorem7-as-printed-is-impossible",
-    "toy-lemma8-loses-a-factor",
-    "network-lemma6-corrected-holds",
-    "network-lemma8-corrected-holds",
-    "network-theorem7-corrected-holds",
-    "network-theorem7-as-printed-is-impossible",
-    "network-lemma8-loses-a-factor",
-    "network-lemma6-vacuous",
-    "network-lemma8-vacuous",
-    "network-theorem7-vacuous",
-    "network-divergence-dominates",
+    [
+        "toy-lemma6-corrected-holds",
+        "toy-lemma8-corrected-holds",
+        "toy-theorem7-corrected-holds",
+        "toy-lemma6-corrected-says-something",
+        "toy-theorem7-as-printed-is-impossible",
+        "toy-lemma8-loses-a-factor",
+        "network-lemma6-corrected-holds",
+        "network-lemma8-corrected-holds",
+        "network-theorem7-corrected-holds",
+        "network-theorem7-as-printed-is-impossible",
+        "network-lemma8-loses-a-factor",
+        "network-lemma6-vacuous",
+        "network-lemma8-vacuous",
+        "network-theorem7-vacuous",
+        "network-divergence-dominates",
+    ]
 )
 
 # %% [markdown]
@@ -414,10 +434,12 @@ paper.figure("network_tradeoff")
 
 # %%
 paper.summary(
-    "network-lemma6-optimum-minimises-12",
-    "network-best-perturbation-is-wider",
-    "network-rise-below-sharpness",
-    "network-sharpness-is-loose",
+    [
+        "network-lemma6-optimum-minimises-12",
+        "network-best-perturbation-is-wider",
+        "network-rise-below-sharpness",
+        "network-sharpness-is-loose",
+    ]
 )
 
 # %% [markdown]
@@ -434,18 +456,20 @@ paper.figure("fig7")
 
 # %%
 paper.summary(
-    "fig7-cifar10-training-accuracy-falls",
-    "fig7-cifar10-test-accuracy-rises",
-    "fig7-cifar10-training-accuracy-falls-in-the-steps",
-    "fig7-cifar10-as-printed-hardly-learns",
-    "fig7-cifar100-training-accuracy-falls",
-    "fig7-cifar100-test-accuracy-rises",
-    "fig7-cifar100-training-accuracy-falls-in-the-steps",
-    "fig7-cifar100-as-printed-hardly-learns",
-    "fig7-tiny-imagenet-training-accuracy-falls",
-    "fig7-tiny-imagenet-test-accuracy-rises",
-    "fig7-tiny-imagenet-training-accuracy-falls-in-the-steps",
-    "fig7-tiny-imagenet-as-printed-hardly-learns",
+    [
+        "fig7-cifar10-training-accuracy-falls",
+        "fig7-cifar10-test-accuracy-rises",
+        "fig7-cifar10-training-accuracy-falls-in-the-steps",
+        "fig7-cifar10-as-printed-hardly-learns",
+        "fig7-cifar100-training-accuracy-falls",
+        "fig7-cifar100-test-accuracy-rises",
+        "fig7-cifar100-training-accuracy-falls-in-the-steps",
+        "fig7-cifar100-as-printed-hardly-learns",
+        "fig7-tiny-imagenet-training-accuracy-falls",
+        "fig7-tiny-imagenet-test-accuracy-rises",
+        "fig7-tiny-imagenet-training-accuracy-falls-in-the-steps",
+        "fig7-tiny-imagenet-as-printed-hardly-learns",
+    ]
 )
 
 # %% [markdown]
@@ -456,27 +480,29 @@ paper.figure("fig7_differences")
 
 # %%
 paper.summary(
-    "fig7-cifar10-more-than-isotropic-noise",
-    "fig7-cifar10-more-than-weight-decay",
-    "fig7-cifar10-a-tenth-lowers-training-accuracy",
-    "fig7-cifar10-a-tenth-raises-test-accuracy",
-    "fig7-cifar10-a-tenth-more-than-isotropic-noise",
-    "fig7-cifar10-a-hundredth-raises-test-accuracy",
-    "fig7-cifar10-a-hundredth-more-than-isotropic-noise",
-    "fig7-cifar100-more-than-isotropic-noise",
-    "fig7-cifar100-more-than-weight-decay",
-    "fig7-cifar100-a-tenth-lowers-training-accuracy",
-    "fig7-cifar100-a-tenth-raises-test-accuracy",
-    "fig7-cifar100-a-tenth-more-than-isotropic-noise",
-    "fig7-cifar100-a-hundredth-raises-test-accuracy",
-    "fig7-cifar100-a-hundredth-more-than-isotropic-noise",
-    "fig7-tiny-imagenet-more-than-isotropic-noise",
-    "fig7-tiny-imagenet-more-than-weight-decay",
-    "fig7-tiny-imagenet-a-tenth-lowers-training-accuracy",
-    "fig7-tiny-imagenet-a-tenth-raises-test-accuracy",
-    "fig7-tiny-imagenet-a-tenth-more-than-isotropic-noise",
-    "fig7-tiny-imagenet-a-hundredth-raises-test-accuracy",
-    "fig7-tiny-imagenet-a-hundredth-more-than-isotropic-noise",
+    [
+        "fig7-cifar10-more-than-isotropic-noise",
+        "fig7-cifar10-more-than-weight-decay",
+        "fig7-cifar10-a-tenth-lowers-training-accuracy",
+        "fig7-cifar10-a-tenth-raises-test-accuracy",
+        "fig7-cifar10-a-tenth-more-than-isotropic-noise",
+        "fig7-cifar10-a-hundredth-raises-test-accuracy",
+        "fig7-cifar10-a-hundredth-more-than-isotropic-noise",
+        "fig7-cifar100-more-than-isotropic-noise",
+        "fig7-cifar100-more-than-weight-decay",
+        "fig7-cifar100-a-tenth-lowers-training-accuracy",
+        "fig7-cifar100-a-tenth-raises-test-accuracy",
+        "fig7-cifar100-a-tenth-more-than-isotropic-noise",
+        "fig7-cifar100-a-hundredth-raises-test-accuracy",
+        "fig7-cifar100-a-hundredth-more-than-isotropic-noise",
+        "fig7-tiny-imagenet-more-than-isotropic-noise",
+        "fig7-tiny-imagenet-more-than-weight-decay",
+        "fig7-tiny-imagenet-a-tenth-lowers-training-accuracy",
+        "fig7-tiny-imagenet-a-tenth-raises-test-accuracy",
+        "fig7-tiny-imagenet-a-tenth-more-than-isotropic-noise",
+        "fig7-tiny-imagenet-a-hundredth-raises-test-accuracy",
+        "fig7-tiny-imagenet-a-hundredth-more-than-isotropic-noise",
+    ]
 )
 
 # %% [markdown]
@@ -492,9 +518,11 @@ paper.figure("fig7_levels")
 
 # %%
 paper.summary(
-    "fig7-cifar10-curvature-decides-little",
-    "fig7-cifar100-curvature-decides-little",
-    "fig7-tiny-imagenet-curvature-decides-little",
+    [
+        "fig7-cifar10-curvature-decides-little",
+        "fig7-cifar100-curvature-decides-little",
+        "fig7-tiny-imagenet-curvature-decides-little",
+    ]
 )
 
 # %% [markdown]
@@ -506,7 +534,7 @@ paper.summary(
 paper.figure("controls")
 
 # %%
-paper.summary("control-shuffled-labels-plant-a-gap", "control-equal-arms-agree", "control-psi-sees-shuffled-labels")
+paper.summary(["control-shuffled-labels-plant-a-gap", "control-equal-arms-agree", "control-psi-sees-shuffled-labels"])
 
 # %% [markdown]
 # ## How far this reaches

@@ -30,10 +30,12 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    "fig3-bad-minima-exist",
-    "fig3-descent-finds-a-good-one",
-    "fig3-bad-minimum-is-sharper",
-    "fig3-bad-minimum-is-unstable-for-descent",
+    [
+        "fig3-bad-minima-exist",
+        "fig3-descent-finds-a-good-one",
+        "fig3-bad-minimum-is-sharper",
+        "fig3-bad-minimum-is-unstable-for-descent",
+    ]
 )
 
 # %% [markdown]
@@ -49,10 +51,12 @@ paper.figure("fig4")
 
 # %%
 paper.summary(
-    "fig4-sgd-beats-gd-of-equal-epochs",
-    "fig4-longer-training-does-not-close-the-gap",
-    "fig4-clipping-helps",
-    "fig4-penalty-closes-the-gap",
+    [
+        "fig4-sgd-beats-gd-of-equal-epochs",
+        "fig4-longer-training-does-not-close-the-gap",
+        "fig4-clipping-helps",
+        "fig4-penalty-closes-the-gap",
+    ]
 )
 
 # %% [markdown]
@@ -64,7 +68,7 @@ paper.summary(
 paper.figure("fig5")
 
 # %%
-paper.summary("fig5-without-skip-connections-less-convex", "fig5-without-skip-connections-steeper")
+paper.summary(["fig5-without-skip-connections-less-convex", "fig5-without-skip-connections-steeper"])
 
 # %% [markdown]
 # The **flat minima hypothesis** has two parts: SGD finds flatter minima, and flatter minima generalise better. The best
@@ -75,11 +79,7 @@ paper.summary("fig5-without-skip-connections-less-convex", "fig5-without-skip-co
 paper.figure("fig6")
 
 # %%
-paper.summary(
-    "fig6-loss-rises-faster-at-the-large-batch-end",
-    "fig6-outward-rise",
-    "fig6-a-barrier-lies-between",
-)
+paper.summary(["fig6-loss-rises-faster-at-the-large-batch-end", "fig6-outward-rise", "fig6-a-barrier-lies-between"])
 
 # %% [markdown]
 # The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
@@ -90,11 +90,13 @@ paper.figure("table4")
 
 # %%
 paper.summary(
-    "table4-sharpness-of-large-batches",
-    "table4-sharpness-of-large-batches-half-epsilon",
-    "table4-ten-times-sharper",
-    "large-batches-end-at-a-larger-sharpness",
-    "table4-sharpness-of-large-batches-c1",
+    [
+        "table4-sharpness-of-large-batches",
+        "table4-sharpness-of-large-batches-half-epsilon",
+        "table4-ten-times-sharper",
+        "large-batches-end-at-a-larger-sharpness",
+        "table4-sharpness-of-large-batches-c1",
+    ]
 )
 
 # %% [markdown]
@@ -102,13 +104,13 @@ paper.summary(
 # cross-entropy flattens with the loss itself. So we also compare where each run first passes the same training loss.
 
 # %%
-paper.summary("sharper-at-equal-training-loss")
+paper.summary(["sharper-at-equal-training-loss"])
 
 # %%
 paper.figure("table2")
 
 # %%
-paper.summary("table2-small-batches-test-better", "table2-small-batches-test-better-c1")
+paper.summary(["table2-small-batches-test-better", "table2-small-batches-test-better-c1"])
 
 # %% [markdown]
 # ## What is flatness?
@@ -120,11 +122,13 @@ paper.figure("identities")
 
 # %%
 paper.summary(
-    "identity-sharpness-order",
-    "identity-trace-order",
-    "identity-squared-norm-order",
-    "identity-trace-recovered",
-    "identity-squared-norm-recovered",
+    [
+        "identity-sharpness-order",
+        "identity-trace-order",
+        "identity-squared-norm-order",
+        "identity-trace-recovered",
+        "identity-squared-norm-recovered",
+    ]
 )
 
 # %% [markdown]
@@ -135,7 +139,7 @@ paper.summary(
 paper.figure("fig7")
 
 # %%
-paper.summary("fig7-shift-costs-more-at-the-sharp-minimum")
+paper.summary(["fig7-shift-costs-more-at-the-sharp-minimum"])
 
 # %% [markdown]
 # The lecture calls the drawing misleading, for it says that sharp minima cannot generalise. They can: multiply the
@@ -147,10 +151,12 @@ paper.figure("rescaling")
 
 # %%
 paper.summary(
-    "rescaling-toy-sharpness",
-    "rescaling-makes-a-network-sharp",
-    "rescaling-keeps-the-function",
-    "rescaling-does-not-make-it-flat",
+    [
+        "rescaling-toy-sharpness",
+        "rescaling-makes-a-network-sharp",
+        "rescaling-keeps-the-function",
+        "rescaling-does-not-make-it-flat",
+    ]
 )
 
 # %% [markdown]
@@ -164,9 +170,7 @@ paper.figure("donsker_varadhan")
 
 # %%
 paper.summary(
-    "donsker-varadhan-on-a-finite-set",
-    "donsker-varadhan-argmax-is-gibbs",
-    "donsker-varadhan-for-gaussians",
+    ["donsker-varadhan-on-a-finite-set", "donsker-varadhan-argmax-is-gibbs", "donsker-varadhan-for-gaussians"]
 )
 
 # %% [markdown]
@@ -182,11 +186,13 @@ paper.figure("mcallester")
 
 # %%
 paper.summary(
-    "mcallester-as-printed-holds-for-guessers",
-    "chernoff-inequality-points-the-other-way",
-    "printed-proof-needs-a-fixed-posterior",
-    "hoeffding-fails-for-a-chosen-posterior",
-    "divergence-inside-the-expectation-repairs-it",
+    [
+        "mcallester-as-printed-holds-for-guessers",
+        "chernoff-inequality-points-the-other-way",
+        "printed-proof-needs-a-fixed-posterior",
+        "hoeffding-fails-for-a-chosen-posterior",
+        "divergence-inside-the-expectation-repairs-it",
+    ]
 )
 
 # %% [markdown]
@@ -202,15 +208,17 @@ paper.figure("flatness_bound")
 
 # %%
 paper.summary(
-    "flatness-bound-with-free-rho-is-false",
-    "noise-reaches-beyond-the-printed-ball",
-    "flatness-bound-corrected-holds",
-    "flatness-bound-as-printed-is-vacuous",
-    "flatness-bound-is-vacuous-in-every-version",
-    "flatness-bound-is-mostly-complexity",
-    "flatness-bound-orders-the-batch-sizes-wrongly",
-    "union-bound-costs-little",
-    "noise-does-not-lower-the-test-loss",
+    [
+        "flatness-bound-with-free-rho-is-false",
+        "noise-reaches-beyond-the-printed-ball",
+        "flatness-bound-corrected-holds",
+        "flatness-bound-as-printed-is-vacuous",
+        "flatness-bound-is-vacuous-in-every-version",
+        "flatness-bound-is-mostly-complexity",
+        "flatness-bound-orders-the-batch-sizes-wrongly",
+        "union-bound-costs-little",
+        "noise-does-not-lower-the-test-loss",
+    ]
 )
 
 # %% [markdown]
@@ -230,18 +238,20 @@ paper.figure("theorem2_worst_neuron")
 
 # %%
 paper.summary(
-    "theorem2-trace-from-below",
-    "theorem2-trace-from-above",
-    "theorem2-frobenius-from-below",
-    "theorem2-frobenius-from-above",
-    "theorem2-spectral-from-below",
-    "theorem2-spectral-from-above",
-    "theorem2-frobenius-weight-is-root-d",
-    "theorem2-norm-must-be-squared",
-    "theorem2-fails-for-few-examples",
-    "theorem2-worst-neuron-at-4d",
-    "path-norm-inequality",
-    "path-norm-equality-when-balanced",
+    [
+        "theorem2-trace-from-below",
+        "theorem2-trace-from-above",
+        "theorem2-frobenius-from-below",
+        "theorem2-frobenius-from-above",
+        "theorem2-spectral-from-below",
+        "theorem2-spectral-from-above",
+        "theorem2-frobenius-weight-is-root-d",
+        "theorem2-norm-must-be-squared",
+        "theorem2-fails-for-few-examples",
+        "theorem2-worst-neuron-at-4d",
+        "path-norm-inequality",
+        "path-norm-equality-when-balanced",
+    ]
 )
 
 # %% [markdown]
@@ -255,11 +265,13 @@ paper.figure("theorem3")
 
 # %%
 paper.summary(
-    "theorem3-error-below-squared-trace-over-n",
-    "theorem3-bound-exceeds-the-error-of-nothing",
-    "theorem3-rate-is-not-too-fast",
-    "theorem3-flatter-interpolants-generalise-better",
-    "theorem3-flatter-at-equal-start-generalise-better",
+    [
+        "theorem3-error-below-squared-trace-over-n",
+        "theorem3-bound-exceeds-the-error-of-nothing",
+        "theorem3-rate-is-not-too-fast",
+        "theorem3-flatter-interpolants-generalise-better",
+        "theorem3-flatter-at-equal-start-generalise-better",
+    ]
 )
 
 # %% [markdown]
@@ -274,13 +286,15 @@ paper.figure("theorem4")
 
 # %%
 paper.summary(
-    "theorem4-memorising-interpolates",
-    "theorem4-memorising-is-flattest",
-    "theorem4-memorising-does-not-generalise",
-    "theorem4-printed-construction-fails",
-    "theorem4-printed-construction-is-not-flattest",
-    "theorem4-generalising-minimum-is-flattest-too",
-    "theorem4-printed-generalising-radius",
+    [
+        "theorem4-memorising-interpolates",
+        "theorem4-memorising-is-flattest",
+        "theorem4-memorising-does-not-generalise",
+        "theorem4-printed-construction-fails",
+        "theorem4-printed-construction-is-not-flattest",
+        "theorem4-generalising-minimum-is-flattest-too",
+        "theorem4-printed-generalising-radius",
+    ]
 )
 
 # %% [markdown]
@@ -295,12 +309,14 @@ paper.figure("fig8_training_loss")
 
 # %%
 paper.summary(
-    "fig8-sam-is-flatter-than-decayed-gd",
-    "fig8-sam-generalises-worse-than-decayed-gd",
-    "fig8-sam-is-flatter-than-gd",
-    "fig8-sam-generalises-worse-than-gd",
-    "fig8-sam-generalises-worse-than-sgd",
-    "fig8-sam-comes-near-the-least-trace",
+    [
+        "fig8-sam-is-flatter-than-decayed-gd",
+        "fig8-sam-generalises-worse-than-decayed-gd",
+        "fig8-sam-is-flatter-than-gd",
+        "fig8-sam-generalises-worse-than-gd",
+        "fig8-sam-generalises-worse-than-sgd",
+        "fig8-sam-comes-near-the-least-trace",
+    ]
 )
 
 # %% [markdown]
@@ -314,10 +330,7 @@ paper.figure("fig11")
 
 # %%
 paper.summary(
-    "escape-starts-at-the-edge",
-    "fig11-escape-b4",
-    "fig11-sharpness-falls",
-    "fig11-sharpness-falls-at-half-rate",
+    ["escape-starts-at-the-edge", "fig11-escape-b4", "fig11-sharpness-falls", "fig11-sharpness-falls-at-half-rate"]
 )
 
 # %% [markdown]
@@ -332,10 +345,12 @@ paper.figure("fig13")
 
 # %%
 paper.summary(
-    "fig12-flow-reaches-both-minima",
-    "fig12-flow-selects-minima-only",
-    "fig13-a-large-learning-rate-selects-the-flat-minimum",
-    "fig13-just-above-the-threshold-it-stays-nearby",
+    [
+        "fig12-flow-reaches-both-minima",
+        "fig12-flow-selects-minima-only",
+        "fig13-a-large-learning-rate-selects-the-flat-minimum",
+        "fig13-just-above-the-threshold-it-stays-nearby",
+    ]
 )
 
 # %% [markdown]
@@ -353,19 +368,21 @@ paper.figure("table1")
 
 # %%
 paper.summary(
-    "table1-fashion-mnist-eta-1",
-    "table1-fashion-mnist-eta-0.5",
-    "table1-fashion-mnist-eta-0.1",
-    "table1-fashion-mnist-eta-0.05",
-    "table1-fashion-mnist-eta-0.01",
-    "table1-cifar10-eta-0.5",
-    "table1-cifar10-eta-0.1",
-    "table1-cifar10-eta-0.05",
-    "table1-cifar10-eta-0.01",
-    "linear-stability-bounds-sharpness",
-    "fig14-progressive-sharpening",
-    "fig14-overshoot",
-    "small-rate-stops-below-the-edge",
+    [
+        "table1-fashion-mnist-eta-1",
+        "table1-fashion-mnist-eta-0.5",
+        "table1-fashion-mnist-eta-0.1",
+        "table1-fashion-mnist-eta-0.05",
+        "table1-fashion-mnist-eta-0.01",
+        "table1-cifar10-eta-0.5",
+        "table1-cifar10-eta-0.1",
+        "table1-cifar10-eta-0.05",
+        "table1-cifar10-eta-0.01",
+        "linear-stability-bounds-sharpness",
+        "fig14-progressive-sharpening",
+        "fig14-overshoot",
+        "small-rate-stops-below-the-edge",
+    ]
 )
 
 # %% [markdown]
@@ -384,12 +401,14 @@ paper.figure("multipliers")
 
 # %%
 paper.summary(
-    "fig15-sgd-escapes",
-    "fig15-gd-stays",
-    "fig15-printed-functions-escape",
-    "equation-4-mean-multiplier",
-    "equation-5-mean-square-multiplier",
-    "equation-6-is-not-about-typical-trajectories",
+    [
+        "fig15-sgd-escapes",
+        "fig15-gd-stays",
+        "fig15-printed-functions-escape",
+        "equation-4-mean-multiplier",
+        "equation-5-mean-square-multiplier",
+        "equation-6-is-not-about-typical-trajectories",
+    ]
 )
 
 # %% [markdown]
@@ -405,14 +424,16 @@ paper.figure("full_criterion")
 
 # %%
 paper.summary(
-    "fig16-sharpness-condition",
-    "fig16-non-uniformity-condition-b4",
-    "fig16-non-uniformity-condition-b10",
-    "fig16-non-uniformity-condition-b25",
-    "fig16-full-criterion",
-    "sgd-lies-at-the-edge-of-the-full-criterion",
-    "fig16-smaller-batches-find-flatter-minima",
-    "fig16-smaller-batches-find-more-uniform-minima",
+    [
+        "fig16-sharpness-condition",
+        "fig16-non-uniformity-condition-b4",
+        "fig16-non-uniformity-condition-b10",
+        "fig16-non-uniformity-condition-b25",
+        "fig16-full-criterion",
+        "sgd-lies-at-the-edge-of-the-full-criterion",
+        "fig16-smaller-batches-find-flatter-minima",
+        "fig16-smaller-batches-find-more-uniform-minima",
+    ]
 )
 
 # %% [markdown]
@@ -425,10 +446,12 @@ paper.figure("fig17")
 
 # %%
 paper.summary(
-    "fig17-correlation-across-rates",
-    "fig17-correlation-within-rate",
-    "fig17-power",
-    "smaller-batches-generalise-better-here",
+    [
+        "fig17-correlation-across-rates",
+        "fig17-correlation-within-rate",
+        "fig17-power",
+        "smaller-batches-generalise-better-here",
+    ]
 )
 
 # %% [markdown]
@@ -445,10 +468,12 @@ paper.figure("fig18_cifar10")
 
 # %%
 paper.summary(
-    "fig18-alignment-is-bounded-below",
-    "fig18-alignment-does-not-shrink-on-mnist",
-    "fig18-alignment-does-not-shrink-on-cifar10",
-    "alignment-direction-on-mnist",
+    [
+        "fig18-alignment-is-bounded-below",
+        "fig18-alignment-does-not-shrink-on-mnist",
+        "fig18-alignment-does-not-shrink-on-cifar10",
+        "alignment-direction-on-mnist",
+    ]
 )
 
 # %% [markdown]
@@ -461,9 +486,11 @@ paper.figure("uniformity")
 
 # %%
 paper.summary(
-    "alignment-errors-less-uniform-than-gradients",
-    "alignment-gradient-norms-are-uniform",
-    "alignment-gamma-underestimates",
+    [
+        "alignment-errors-less-uniform-than-gradients",
+        "alignment-gradient-norms-are-uniform",
+        "alignment-gamma-underestimates",
+    ]
 )
 
 # %%
@@ -471,11 +498,13 @@ paper.figure("propositions")
 
 # %%
 paper.summary(
-    "proposition1-linear-networks",
-    "proposition1-needs-many-examples",
-    "proposition2-random-features",
-    "proposition2-random-features-d4",
-    "proposition2-falls-with-the-dimension",
+    [
+        "proposition1-linear-networks",
+        "proposition1-needs-many-examples",
+        "proposition2-random-features",
+        "proposition2-random-features-d4",
+        "proposition2-falls-with-the-dimension",
+    ]
 )
 
 # %% [markdown]
@@ -488,12 +517,14 @@ paper.figure("size_independence")
 
 # %%
 paper.summary(
-    "size-independence-bound-holds",
-    "size-independence-of-frobenius-norm",
-    "size-independence-near-the-edge",
-    "size-independence-tighter-for-small-batches",
-    "size-independence-gd-is-sharper",
-    "size-independence-gd-bound",
+    [
+        "size-independence-bound-holds",
+        "size-independence-of-frobenius-norm",
+        "size-independence-near-the-edge",
+        "size-independence-tighter-for-small-batches",
+        "size-independence-gd-is-sharper",
+        "size-independence-gd-bound",
+    ]
 )
 
 # %% [markdown]
@@ -508,13 +539,15 @@ paper.figure("noise_structure_conditions")
 
 # %%
 paper.summary(
-    "noise-structure-geometry-aware-condition",
-    "noise-structure-isotropic-condition",
-    "noise-structure-geometry-aware-is-size-independent",
-    "noise-structure-isotropic-depends-on-size",
-    "noise-structure-full-rank-isotropic-is-size-independent-too",
-    "noise-structure-condition-is-loose",
-    "noise-structure-simulation",
+    [
+        "noise-structure-geometry-aware-condition",
+        "noise-structure-isotropic-condition",
+        "noise-structure-geometry-aware-is-size-independent",
+        "noise-structure-isotropic-depends-on-size",
+        "noise-structure-full-rank-isotropic-is-size-independent-too",
+        "noise-structure-condition-is-loose",
+        "noise-structure-simulation",
+    ]
 )
 
 # %% [markdown]
@@ -531,13 +564,15 @@ paper.figure("conditions")
 
 # %%
 paper.summary(
-    "theorem4-one-step-ratio",
-    "theorem4-premise-b1",
-    "fig19-escape-b1",
-    "stable-minimum-is-not-left",
-    "full-criterion-holds-at-half-rate-b16",
-    "theorem4-is-silent-at-b4",
-    "edge-minimum-is-marginal",
+    [
+        "theorem4-one-step-ratio",
+        "theorem4-premise-b1",
+        "fig19-escape-b1",
+        "stable-minimum-is-not-left",
+        "full-criterion-holds-at-half-rate-b16",
+        "theorem4-is-silent-at-b4",
+        "edge-minimum-is-marginal",
+    ]
 )
 
 # %% [markdown]
@@ -549,12 +584,14 @@ paper.figure("controls")
 
 # %%
 paper.summary(
-    "control-rescaled-neurons-plant-sharpness",
-    "control-rescaled-neurons-keep-the-function",
-    "control-equal-arms-agree",
-    "control-random-labels-plant-a-gap",
-    "control-equal-batches-are-equally-sharp",
-    "theorem2-wrong-weight-shows-a-trend",
+    [
+        "control-rescaled-neurons-plant-sharpness",
+        "control-rescaled-neurons-keep-the-function",
+        "control-equal-arms-agree",
+        "control-random-labels-plant-a-gap",
+        "control-equal-batches-are-equally-sharp",
+        "theorem2-wrong-weight-shows-a-trend",
+    ]
 )
 
 # %% [markdown]

@@ -48,15 +48,31 @@ def start(
     socket, data = folder / "run" / "mariadb.socket", folder / "mariadb"
     if not data.is_dir():
         _run(
-            environment, "mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}", "--skip-test-db",
+            environment,
+            "mariadb-install-db",
+            "--no-defaults",
+            "--user=root",
+            f"--datadir={data}",
+            "--skip-test-db",
             "--auth-root-authentication-method=socket",
-        )  # fmt: skip
+        )
     with (folder / "log" / "mariadb.log").open("ab") as log:
         subprocess.Popen(
-            ["mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", f"--socket={socket}", "--skip-networking",
-             f"--pid-file={folder}/run/mariadbd.pid", "--innodb-buffer-pool-size=64M"],
-            env=dict(environment), stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+            [
+                "mariadbd",
+                "--no-defaults",
+                "--user=root",
+                f"--datadir={data}",
+                f"--socket={socket}",
+                "--skip-networking",
+                f"--pid-file={folder}/run/mariadbd.pid",
+                "--innodb-buffer-pool-size=64M",
+            ],
+            env=dict(environment),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     wait_for(lambda: _answers(environment, "mariadb-admin", "--no-defaults", "-S", str(socket), "ping"), 60, "MariaDB")
     _run({**environment, "MYSQL_UNIX_PORT": str(socket)}, "slurmdbd")
     wait_for(lambda: _answers(environment, "sacctmgr", "-n", "list", "cluster"), 60, "slurmdbd to answer")

@@ -111,9 +111,13 @@ class Checkout:
         command = [sys.executable, "-m", "snakemake", "--profile", "slurm", *polling, "--config", "scale=laptop"]
         with (self.root / "submit.log").open("ab") as log:
             process = subprocess.Popen(
-                [*command, *arguments], cwd=self.root, env=self.environment, stdout=log, stderr=subprocess.STDOUT,
+                [*command, *arguments],
+                cwd=self.root,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self._processes.append(process)
         return process
 

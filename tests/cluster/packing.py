@@ -66,9 +66,12 @@ def _measured(project: Project, cluster: Cluster, seconds: float) -> dict[str, f
     busy, started = _busy_seconds(), time.monotonic()
     with (project.root / "submit.log").open("wb") as log:
         code = subprocess.run(
-            command, cwd=project.root, env=project.environment(**cluster.environment), stdout=log,
+            command,
+            cwd=project.root,
+            env=project.environment(**cluster.environment),
+            stdout=log,
             stderr=subprocess.STDOUT,
-        ).returncode  # fmt: skip
+        ).returncode
     wall = time.monotonic() - started
     if code:
         sys.exit((project.root / "submit.log").read_text()[-2000:])

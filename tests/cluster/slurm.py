@@ -174,9 +174,14 @@ class Cluster:
             key.write_bytes(secrets.token_bytes(1024))
         run, log = self.folder / "run", self.folder / "log"
         self._daemon(
-            "munged", "--force", f"--socket={self.folder}/munge.socket", f"--key-file={key}",
-            f"--pid-file={run}/munged.pid", f"--log-file={log}/munged.log", f"--seed-file={run}/munged.seed",
-        )  # fmt: skip
+            "munged",
+            "--force",
+            f"--socket={self.folder}/munge.socket",
+            f"--key-file={key}",
+            f"--pid-file={run}/munged.pid",
+            f"--log-file={log}/munged.log",
+            f"--seed-file={run}/munged.seed",
+        )
 
     def _configure(self) -> None:
         """Write slurm.conf and gres.conf, with ports that are free now."""
@@ -195,9 +200,13 @@ class Cluster:
         if self.accounting:
             accounting.configure(self.folder, ports[-1])
         text = SLURM_CONF.format(
-            folder=self.folder, host=host, port=ports[0], nodes="\n".join(nodes), n=self.nodes,
+            folder=self.folder,
+            host=host,
+            port=ports[0],
+            nodes="\n".join(nodes),
+            n=self.nodes,
             accounting=accounting.slurm_conf_lines(self.folder, ports[-1] if self.accounting else None),
-        )  # fmt: skip
+        )
         (self.folder / "gres.conf").write_text("\n".join(gpus) + "\n")
         (self.folder / "slurm.conf").write_text(text)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from common.experiments.config import SCALES
+from common.experiments.scales import SCALES
 from common.workflow.discovery import find
-from common.workflow.publishing import judged_anew
+from common.workflow.publish import judged_anew
 from tests.conftest import ROOT
 
 PLACES = [place for scale in SCALES for place in sorted((ROOT / "reports/published" / scale).glob("*"))]

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from common.claims import load_claims
-from common.experiments.config import SCALES
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
+from common.experiments.scales import SCALES
 from common.reports import build_page
 from common.workflow.discovery import discover
 from common.workflow.state import run_states

@@ -29,7 +29,7 @@ ALONE = {
     "common/files.py": "the place that does it for all",
     "common/locks.py": "names of locks, which are made whole",
     "common/experiments/syntax.py": "sources",
-    "common/experiments/execution.py": "artifacts of a run folder that this process holds alone",
+    "common/experiments/call.py": "artifacts of a run folder that this process holds alone",
     "common/datasets/archives.py": "a scratch folder of this process",
     "common/datasets/clients.py": "a scratch folder of this process",
     "common/datasets/decoding.py": "a folder of the user's or a scratch folder of this process",
@@ -42,9 +42,10 @@ ALONE = {
     "common/reports/scoreboard.py": "sources",
     "common/workflow/discovery.py": "sources",
     "common/workflow/graph.py": "sources",
-    "common/workflow/scaffolding.py": "sources",
-    "common/workflow/exchange.py": "parts of an archive that the user names",
-    "common/reports/workbench.py": "names for a message",
+    "common/workflow/lint.py": "sources",
+    "common/workflow/new.py": "sources",
+    "common/workflow/archives.py": "parts of an archive that the user names",
+    "common/reports/paper_view.py": "names for a message",
 }
 SOURCES = sorted((ROOT / "common").rglob("*.py"))
 

@@ -30,7 +30,19 @@ REPLICATIONS = sorted(path.parent for path in (ROOT / "replications").glob("*/pa
 # Analyses that draw a function of the experiment, not its records alone.
 WITH_TORCH = {"replications.grokking.analysis.update_step"}
 # Packages that a bare GPU box lacks.
-ANALYSIS = ("pandas", "pyarrow", "seaborn", "matplotlib", "scipy", "snakemake", "dvc", "jupytext", "jinja2", "numba")
+ANALYSIS = (
+    "pandas",
+    "pyarrow",
+    "seaborn",
+    "matplotlib",
+    "scipy",
+    "snakemake",
+    "dvc",
+    "jupytext",
+    "jinja2",
+    "numba",
+    "nh3",
+)
 
 
 def imported(path: Path) -> set[str]:

@@ -147,9 +147,21 @@ def test_numbers_are_those_of_the_dense_hessian(place: Path, measure: Measure, e
     else:
         save_file(model.state_dict(), checkpoint)
     done = measure(
-        "nets:small", "--checkpoint", checkpoint, "--data", "dots", "--split", "test", "--loss", loss,
-        "--what", "loss,trace,sharpness", "--relative-error", "0.05", "--json",
-    )  # fmt: skip
+        "nets:small",
+        "--checkpoint",
+        checkpoint,
+        "--data",
+        "dots",
+        "--split",
+        "test",
+        "--loss",
+        loss,
+        "--what",
+        "loss,trace,sharpness",
+        "--relative-error",
+        "0.05",
+        "--json",
+    )
     assert done.code == 0, done.err
     result = json.loads(done.out)
     rows = {row["name"]: row for row in result["measures"]}
@@ -182,7 +194,7 @@ def test_the_table_and_the_plot(place: Path, measure: Measure) -> None:
 
 @pytest.mark.parametrize(("largest", "converged"), [(1.3737, False), (1.3340, True)])
 def test_a_sharpness_below_the_spectrum_is_called_unconverged(largest: float, converged: bool) -> None:
-    from common.workflow.measuring import _compared
+    from common.workflow.measure import _compared
 
     row = {"name": "sharpness", "problem": "", "value": 1.3339, "bound": 0.0009, "converged": True, "reason": ""}
     assert _compared(row, largest)["converged"] is converged

@@ -171,7 +171,7 @@ def test_results_of_other_code_are_refused_with_the_reason(project: Project, tmp
 def test_an_archive_is_told_from_a_folder_by_its_name(
     tmp_path: Path, name: str, folder: str, archive: str | None
 ) -> None:
-    from common.workflow.exchange import archive_place
+    from common.workflow.archives import archive_place
 
     assert archive_place(tmp_path / name) == (tmp_path / folder, None if archive is None else tmp_path / archive)
 
@@ -179,7 +179,7 @@ def test_an_archive_is_told_from_a_folder_by_its_name(
 @pytest.mark.parametrize("name", ["box.zip", "box.tar.xz"])
 def test_an_archive_that_is_not_made_is_one_sentence(tmp_path: Path, name: str) -> None:
     from common.errors import UserError
-    from common.workflow.exchange import archive_place
+    from common.workflow.archives import archive_place
 
     with pytest.raises(UserError, match=r"of archives only .tar, .tar.gz, .tgz are made"):
         archive_place(tmp_path / name)
@@ -189,18 +189,18 @@ def test_an_archive_is_split_and_read_back_and_a_damaged_one_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from common.errors import UserError
-    from common.workflow import exchange
+    from common.workflow import archives
 
     results = tmp_path / "results"
     (results / "smoke").mkdir(parents=True)
     (results / "smoke" / "file").write_bytes(bytes(range(256)) * 40)
-    monkeypatch.setattr(exchange, "PART_BYTES", 200)
-    parts = exchange.write_archive(results, tmp_path / "x.tar")
+    monkeypatch.setattr(archives, "PART_BYTES", 200)
+    parts = archives.write_archive(results, tmp_path / "x.tar")
     assert len(parts) > 1
-    with exchange.opened(tmp_path / "x.tar") as folder:
+    with archives.opened(tmp_path / "x.tar") as folder:
         assert (folder / "smoke" / "file").read_bytes() == bytes(range(256)) * 40
     parts[-1].unlink()
-    with pytest.raises(UserError, match="damaged archive"), exchange.opened(tmp_path / "x.tar"):
+    with pytest.raises(UserError, match="damaged archive"), archives.opened(tmp_path / "x.tar"):
         pass
 
 

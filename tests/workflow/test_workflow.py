@@ -103,11 +103,11 @@ def test_a_directory_copied_under_a_new_name_appears_in_workflow_and_site(copy: 
 
 def test_a_failed_experiment_leaves_the_others_reported_and_is_tried_again_when_asked(copy: Project) -> None:
     before, tries = copy.records(), copy.root / "tries"
-    fault = "open('tries', 'a').write('x'); raise RuntimeError('the probe broke')\n        "
+    fault = "open('tries', 'a').write('x'); raise RuntimeError('the measurement broke')\n        "
     copy.edit("measurement.py", "weights = context", f"{fault}weights = context")
     done = copy.replicate("reports", "--scale", "laptop")
     assert done.returncode == 1
-    assert "decay/measurement: 15 runs failed: RuntimeError: the probe broke" in done.stdout
+    assert "decay/measurement: 15 runs failed: RuntimeError: the measurement broke" in done.stdout
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
     assert copy.records() == before
     assert len(tries.read_text()) == 15

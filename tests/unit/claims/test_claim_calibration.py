@@ -164,8 +164,9 @@ def test_slope_on_an_axis_is_least_squares_on_the_seed_means(random: np.random.G
     bounds = slope(np.broadcast_to(axis, (SEEDS, 7)), values, (7,))
     fit = stats.linregress(axis, values.mean(0))
     half = stats.t.isf(0.025, 5) * fit.stderr
-    np.testing.assert_allclose([bounds.estimate, bounds.low, bounds.high], fit.slope + half * np.array([0, -1, 1]),
-                               rtol=1e-4)  # fmt: skip
+    np.testing.assert_allclose(
+        [bounds.estimate, bounds.low, bounds.high], fit.slope + half * np.array([0, -1, 1]), rtol=1e-4
+    )
 
 
 def test_partial_correlation_is_the_textbook_one(random: np.random.Generator) -> None:

@@ -105,7 +105,7 @@ def test_worst_case_needs_a_side(tmp_path: Path) -> None:
 
 
 def test_repeated_id_names_both_lines(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"claims\.yaml:10: claim fig4-stable stands already in line 1"):
+    with pytest.raises(UserError, match=r"claims\.yaml:10: claim fig4-stable is already defined in line 1"):
         load_claims(write(tmp_path, GOOD + GOOD))
 
 

@@ -368,9 +368,26 @@ def test_verdict_in_json_has_every_field_of_the_ledger(claim, runs, random) -> N
     made = claim(PAIRED, {"below": 0}, amended=amended, unit="nats", smallest_effect=0.1, polarity="control")
     found = verdict(made, runs({"arm": ["a", "b"], "seed": range(5)}, loss=random.normal(size=(2, 5)))).to_json()
     assert set(found) == {
-        "paper", "id", "statement", "polarity", "experiment", "scale", "source", "rule", "estimate", "interval",
-        "confidence", "n", "accept", "verdict", "reason", "unit", "decidable_from", "smallest_effect", "amended",
-    }  # fmt: skip
+        "paper",
+        "id",
+        "statement",
+        "polarity",
+        "experiment",
+        "scale",
+        "source",
+        "rule",
+        "estimate",
+        "interval",
+        "confidence",
+        "n",
+        "accept",
+        "verdict",
+        "reason",
+        "unit",
+        "decidable_from",
+        "smallest_effect",
+        "amended",
+    }
     assert as_json(found)
     assert found["accept"] == {"below": 0.0}
     assert found["amended"] == amended

@@ -16,8 +16,9 @@ import torch
 
 from common.errors import DataUnavailable, UserError
 from common.experiments.calibration import WORK
+from common.experiments.call import Conditions
 from common.experiments.context import Clock
-from common.experiments.execution import Executor
+from common.experiments.execution import execute_job
 from common.experiments.grid import Run
 from common.experiments.outcomes import Outcome, Results, read_rows
 from common.experiments.replication import Replication
@@ -33,10 +34,10 @@ def replication(project: Project) -> Replication:
 
 def execute(project: Project, scale: str = "smoke", **options: object) -> dict[str, Outcome]:
     mine = replication(project)
-    executor = Executor(mine, Results(project.root / "results"), torch.device("cpu"), **options)  # type: ignore[arg-type]
+    conditions = Conditions(mine, Results(project.root / "results"), torch.device("cpu"), **options)  # type: ignore[arg-type]
     outcomes: dict[str, Outcome] = {}
     for job in mine.jobs(scale):
-        outcomes |= executor.execute(job)
+        outcomes |= execute_job(job, conditions)
     return outcomes
 
 
@@ -57,8 +58,12 @@ def test_a_run_folder_holds_records_artifacts_provenance_and_outcome(in_process:
     execute(in_process)
     folder = in_process.root / "results/smoke/decay/descent/learning_rate=0.1,seed=0"
     assert sorted(p.name for p in folder.rglob("*")) == [
-        "artifacts", "outcome.json", "provenance.json", "records.jsonl", "weights.safetensors"
-    ]  # fmt: skip
+        "artifacts",
+        "outcome.json",
+        "provenance.json",
+        "records.jsonl",
+        "weights.safetensors",
+    ]
     assert [row["step"] for row in read_rows(folder / "records.jsonl")] == list(range(1, 21))
     provenance = json.loads((folder / "provenance.json").read_text())
     for fact in (
@@ -447,27 +452,6 @@ def test_a_name_that_does_not_exist_is_one_sentence(in_process: Project, old: st
     in_process.edit("config.yaml", old, new)
     with pytest.raises(UserError, match=sentence):
         replication(in_process).runs("descent", "smoke")
-
-
-def test_accept_blesses_a_change_of_code_and_keeps_the_reason(in_process: Project) -> None:
-    from common.workflow.running import accept
-    from common.workflow.state import Folders
-
-    execute(in_process)
-    in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
-    folders = Folders(in_process.root, in_process.root / "results")
-    forget_replications()
-    assert (
-        accept(folders, "decay/descent", "smoke", "the factors were swapped")
-        == "6 of 6 runs accepted at the present code."
-    )
-    assert all(state.current for state in run_states(replication(in_process), "smoke", folders.store))
-    stored = folders.store.stored(replication(in_process).runs("descent", "smoke")[0])
-    assert stored is not None
-    assert stored.accepted[0]["reason"] == "the factors were swapped"
-    in_process.edit("config.yaml", "smoke: {steps: 20", "smoke: {steps: 10")
-    with pytest.raises(UserError, match="its parameters differ too"):
-        accept(folders, "decay/descent", "smoke", "no reason")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

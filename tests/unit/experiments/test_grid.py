@@ -118,9 +118,15 @@ def test_short_experiments_that_need_only_such_share_a_job() -> None:
     }
     found = jobs("p", experiments, "laptop", list(experiments))
     assert [(job.experiment, len(job.runs)) for job in found] == [
-        ("small", 6), ("long", 3), ("silent", 3), ("on_gpu", 3), ("in_parts", 2), ("in_parts", 1),
-        ("after_long", 3), ("long_after_first", 3),
-    ]  # fmt: skip
+        ("small", 6),
+        ("long", 3),
+        ("silent", 3),
+        ("on_gpu", 3),
+        ("in_parts", 2),
+        ("in_parts", 1),
+        ("after_long", 3),
+        ("long_after_first", 3),
+    ]
     assert {run.experiment for run in found[0].runs} == {"first", "after_first"}
     alone = jobs("p", {"first": experiments["first"], "long": experiments["long"]}, "laptop", ["first", "long"])
     assert [job.experiment for job in alone] == ["first", "long"]

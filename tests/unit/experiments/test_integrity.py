@@ -12,9 +12,10 @@ from common.experiments import integrity
 from common.experiments.context import Clock
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
-from common.workflow.exchange import adopt, track
-from common.workflow.running import accept
+from common.workflow.accept import accept
+from common.workflow.adopt import adopt
 from common.workflow.state import Folders, RunState, job_state, run_states
+from common.workflow.track import track
 from tests.conftest import Project, forget_replications
 from tests.unit.experiments.test_execution import execute, modified, replication, rows, statuses
 
@@ -139,7 +140,7 @@ def test_a_damaged_run_cannot_be_accepted_or_recorded(in_process: Project) -> No
         track({"decay": replication(in_process)}, "smoke", folders(in_process))
     in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
     forget_replications()
-    with pytest.raises(UserError, match=r"records.jsonl does not have the digest .* only a new run can mend"):
+    with pytest.raises(UserError, match=r"records.jsonl does not have the digest .* so it has to be computed again"):
         accept(folders(in_process), f"decay/{RUN}", "smoke", "the factors were swapped")
 
 

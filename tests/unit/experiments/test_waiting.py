@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from common import locks
+from common.experiments.call import Conditions
 from common.experiments.context import Clock
-from common.experiments.execution import Executor
+from common.experiments.execution import execute_job
 from common.experiments.outcomes import Outcome, Results
 from common.workflow.discovery import find
 from tests.conftest import Project
@@ -36,8 +37,9 @@ def held(project: Project) -> Iterator[None]:
 
 def first_job(project: Project, left: "Clock") -> dict[str, Outcome]:
     replication = find(project.root, "decay")
-    executor = Executor(replication, Results(project.root / "results"), torch.device("cpu"), left, wait=True)
-    return executor.execute(replication.jobs("smoke")[0])
+    results = Results(project.root / "results")
+    conditions = Conditions(replication, results, torch.device("cpu"), left, wait=True)
+    return execute_job(replication.jobs("smoke")[0], conditions)
 
 
 class Patience(Clock):

@@ -8,7 +8,7 @@ import pytest
 from common.errors import UserError
 from common.files import write_json
 from common.reports.comparison import Comparison, compare, side, write_comparison
-from common.workflow.listing import comparison_table
+from common.workflow.tables import comparison_table
 
 RUN = {"experiment": "e", "run": "seed=0", "outcome": "completed", "device": "one", "commit": "a" * 40}
 

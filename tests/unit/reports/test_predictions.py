@@ -1,4 +1,4 @@
-"""Predicted beside actual: sums over the runs that were both foretold and timed."""
+"""Predicted beside actual: sums over the runs that were both predicted and timed."""
 
 from common.reports.formats import Prediction, Run
 from common.reports.predictions import predicted

@@ -247,9 +247,9 @@ def test_a_summary_gives_statement_verdict_and_what_was_measured(
     claims = root / "replications" / "pacgen" / "claims.yaml"
     claims.write_text("- {id: one, statement: It holds.}\n- {id: two, statement: So.}\n")
     paper = open_paper("pacgen", "laptop")
-    assert str(paper.summary("one", "two")) == (
+    assert str(paper.summary(["one", "two"])) == (
         "- It holds. **Reproduced** (measured 0.25, 95 % interval 0.125 to 0.5, n = 5).\n"
         "- So. **Reproduced** (measured 2)."
     )
     with pytest.raises(UserError, match="has no claim 'three'"):
-        paper.summary("three")
+        paper.summary(["three"])

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from common.claims.verdicts import Verdict
 from common.figures.style import FACE, GRID, INK, MUTED, PALETTE
 from common.reports.drawing import PAGE_COLOURS, accepted_text, inline_svg, interval_drawing, slug
-from common.reports.formats import Verdict
 from common.reports.render import TEMPLATES
 from common.reports.sanitise import sanitised
 from common.reports.text import duration, interval_text, markdown, math_to_mathml, memory, number, prose
@@ -109,11 +109,38 @@ def test_notebook_tables_are_kept_and_scripts_styles_and_handlers_dropped() -> N
         '<style>p{}</style><table border="1"><tr><td onclick="x()" colspan="2">a &lt; b</td></tr></table>'
         '<script>bad()</script><img src="https://example.org/x.png"><a href="javascript:bad()">c</a>'
     )
-    assert html == '<table><tr><td colspan="2">a &lt; b</td></tr></table><a>c</a>'
+    assert html == '<table><tbody><tr><td colspan="2">a &lt; b</td></tr></tbody></table><a>c</a>'
 
 
 def test_html_that_is_left_open_is_closed() -> None:
-    assert sanitised("<div><b>x</div><p>y") == "<div><b>x</b></div><p>y</p>"
+    assert sanitised("<div><b>x</div><p>y") == "<div><b>x</b></div><p><b>y</b></p>"  # as a browser reads it
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<svg><script>bad()</script></svg>",
+        '<math><mtext><table><mglyph><style><img src="x" onerror="bad()">',
+        '<noscript><p title="</noscript><img src=x onerror=bad()>">',
+        '<iframe src="https://example.org"></iframe><object data="x"></object>',
+        "<title><img src=x onerror=bad()></title>",
+    ],
+)
+def test_nothing_that_a_browser_would_run_or_load_gets_through(html: str) -> None:
+    found = sanitised(html)
+    assert not [
+        word for word in ("<script", "<img", "<style", "<iframe", "<object", "<svg", 'onerror="') if word in found
+    ]
+
+
+def test_links_lead_to_the_web_or_within_the_page_and_a_comment_is_dropped() -> None:
+    assert sanitised('<a href="#x">a</a><!-- b -->') == '<a href="#x">a</a>'
+    assert sanitised('<a href="https://example.org">a</a>') == '<a href="https://example.org">a</a>'
+    assert sanitised('<a href="page.html">a</a><a href=" javascript:bad()">b</a>') == "<a>a</a><a>b</a>"
+
+
+def test_an_empty_corner_of_a_table_is_no_heading() -> None:
+    assert "<tr><td></td><th>a</th></tr>" in sanitised("<table><tr><th></th><th>a</th></tr></table>")
 
 
 def judged(estimate: float | None, interval: Any, accept: dict[str, Any]) -> Verdict:

@@ -14,7 +14,7 @@ from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.files import write_json
 from common.workflow import cost, plan
-from common.workflow.cost import Timings, check_budget, costs, gpu_hours, probes_path, total_hours, wall_hours
+from common.workflow.cost import Timings, check_budget, costs, gpu_hours, total_hours, trials_path, wall_hours
 from common.workflow.discovery import find
 from tests.conftest import Project
 
@@ -106,12 +106,12 @@ def test_recorded_runs_of_the_setting_go_before_what_is_stated(costly: Project) 
     assert descent.disk_mb == pytest.approx(15 * 1.0, rel=0.01)
 
 
-def test_a_run_is_foretold_without_what_it_recorded_itself(costly: Project) -> None:
+def test_a_run_is_predicted_without_what_it_recorded_itself(costly: Project) -> None:
     record(costly, "learning_rate=0.1,seed=0", 1000.0)
     paper, results = replication(costly)
-    foretold = Timings(paper, "laptop", results).foretold(*_run(paper, "learning_rate=0.1,seed=0"))
-    assert foretold.seconds == pytest.approx(6 * 60 / 15)
-    assert foretold.basis == "minutes"
+    predicted = Timings(paper, "laptop", results).predicted(*_run(paper, "learning_rate=0.1,seed=0"))
+    assert predicted.seconds == pytest.approx(6 * 60 / 15)
+    assert predicted.basis == "minutes"
 
 
 def test_minutes_are_carried_over_from_the_reference_machine(costly: Project) -> None:
@@ -184,19 +184,19 @@ def test_a_device_factor_divides_what_was_timed_on_a_cpu_and_nothing_else(costly
     assert costs(paper, "laptop", results, 20.0)[1].hours[0] == pytest.approx(1.0)  # no GPU, no factor
 
 
-def test_a_probe_of_other_code_is_not_used(costly: Project) -> None:
+def test_a_trial_of_other_code_is_not_used(costly: Project) -> None:
     paper, results = replication(costly)
-    path = probes_path(results, "laptop", "decay")
+    path = trials_path(results, "laptop", "decay")
     path.parent.mkdir(parents=True)
-    probe = {
+    trial = {
         "experiment": "descent", "setting": "learning_rate=0.1", "runs": 5, "seconds": 50.0, "lower": 40.0,
         "upper": 70.0, "peak_memory_mb": 300.0, "disk_mb": 5.0, "device": "cpu",
     }  # fmt: skip
-    for code, basis in ((paper.code_digest("descent", "run"), "probe (cpu)"), ("other", "minutes")):
-        path.write_text(json.dumps([{**probe, "code": code}]))
+    for code, basis in ((paper.code_digest("descent", "run"), "trial (cpu)"), ("other", "minutes")):
+        path.write_text(json.dumps([{**trial, "code": code}]))
         found = Timings(paper, "laptop", results).run(*_run(paper, "learning_rate=0.1,seed=0"))
         assert found.basis == basis
-    path.write_text(json.dumps([{**probe, "code": paper.code_digest("descent", "run")}]))
+    path.write_text(json.dumps([{**trial, "code": paper.code_digest("descent", "run")}]))
     found = Timings(paper, "laptop", results).run(*_run(paper, "learning_rate=0.1,seed=0"))
     assert (found.seconds, found.lower, found.upper) == (10.0, 8.0, 14.0)
 
@@ -226,20 +226,20 @@ def test_the_command_refuses_a_plan_above_its_budget_in_one_sentence(
     assert costly.replicate("plan", "--scale", "laptop", "--budget", "1").returncode == 0
 
 
-def test_a_probe_runs_the_real_thing_for_a_while_and_the_plan_rests_on_it(project: Project) -> None:
+def test_a_trial_runs_the_real_thing_for_a_while_and_the_plan_rests_on_it(project: Project) -> None:
     project.edit("config.yaml", "{steps: 40}", "{steps: 4000, pause: 0.01}")
-    done = project.replicate("plan", "--scale", "laptop", "--probe", "2")
+    done = project.replicate("plan", "--scale", "laptop", "--trial", "2")
     assert done.returncode == 0, done.stderr
-    assert "decay/measurement/learning_rate=0.1: no probe: it starts from other runs" in done.stderr
-    assert "probe (cpu)" in done.stdout
-    probes = json.loads((project.root / "results/.probes/laptop/decay.json").read_text())
-    assert [probe["setting"] for probe in probes] == [f"learning_rate={rate}" for rate in (0.1, 0.5, 3.0)]
-    for probe in probes:
-        assert probe["runs"] == 5
-        assert probe["seconds"] > 4000 * 0.01  # the pauses alone; how much more depends on the machine
-        assert probe["lower"] < probe["seconds"] < probe["upper"]
-        assert probe["peak_memory_mb"] > 50
-        assert probe["disk_mb"] > 0
+    assert "decay/measurement/learning_rate=0.1: no trial: it starts from other runs" in done.stderr
+    assert "trial (cpu)" in done.stdout
+    trials = json.loads((project.root / "results/.trials/laptop/decay.json").read_text())
+    assert [trial["setting"] for trial in trials] == [f"learning_rate={rate}" for rate in (0.1, 0.5, 3.0)]
+    for trial in trials:
+        assert trial["runs"] == 5
+        assert trial["seconds"] > 4000 * 0.01  # the pauses alone; how much more depends on the machine
+        assert trial["lower"] < trial["seconds"] < trial["upper"]
+        assert trial["peak_memory_mb"] > 50
+        assert trial["disk_mb"] > 0
     assert not list((project.root / "results").glob("laptop"))
 
 

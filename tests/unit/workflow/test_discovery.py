@@ -15,8 +15,8 @@ from common.experiments.replication import Replication
 from common.workflow import discovery
 from common.workflow.discovery import discover, healthy
 from common.workflow.graph import default_scale
-from common.workflow.scaffolding import new
-from common.workflow.tracking import pipeline_text
+from common.workflow.new import new
+from common.workflow.sync import pipeline_text
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
 PARAMETERS = "class Parameters(ExperimentParameters):"
@@ -47,7 +47,7 @@ def two(tmp_path: Path) -> Project:
         ("descent.py", b"class Parameters(Parameters):\n    pass", "descent.py:1: class Parameters inherits"),
         ("descent.py", b"class A(Parameters): pass\nclass Parameters(A): pass", "descent.py:2: class Param"),
         ("measurement.py", b"import replications.decay.helper as helper\n", "measurement.py: no class Parameters"),
-        ("analysis/descend.py", b"", "analysis/descend.py: an analysis bears its experiment's name"),
+        ("analysis/descend.py", b"", "analysis/descend.py: an analysis has the name of its experiment"),
         ("report.py", b"text = '\xe9'", "report.py:1: not UTF-8 text"),
     ],
 )  # fmt: skip

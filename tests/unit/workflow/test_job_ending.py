@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from common.experiments.context import Clock
-from common.experiments.execution import stopping_at_checkpoints
 from common.experiments.outcomes import Outcome
-from common.workflow import running
+from common.experiments.process import stopping_at_checkpoints
+from common.workflow import job as steps
 from common.workflow.ownership import ENDED, WORKFLOW
 from common.workflow.state import Folders
 from tests.conftest import Project
@@ -66,11 +66,11 @@ def test_unfinished_is_no_success_where_somebody_asked_to_end(
         clock.stop_requested = asked
         return {"descent/seed=0": Outcome(status, "why")}  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running, "execute", execute)
+    monkeypatch.setattr(steps, "execute", execute)
     monkeypatch.delenv(WORKFLOW, raising=False)
     if here:
         monkeypatch.setenv(WORKFLOW, str(os.getppid()))
     folders = Folders(in_process.root, in_process.root / "results")
-    job = running.find(in_process.root, "decay").jobs("smoke")[0]
+    job = steps.find(in_process.root, "decay").jobs("smoke")[0]
     marker = str(folders.results / job.marker)
-    assert running.job_step(folders, marker, "smoke", attempt, 1 if here else 3, None) == code
+    assert steps.job_step(folders, marker, "smoke", steps.Attempt(attempt, 1 if here else 3), None) == code

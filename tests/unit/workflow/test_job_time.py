@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from common.workflow.running import allowed_minutes
+from common.workflow.job import allowed_minutes
 from common.workflow.slurm import as_minutes, minutes_left
 
 

@@ -7,14 +7,15 @@ import pytest
 import torch
 
 from common.errors import UserError
-from common.experiments.execution import Executor
+from common.experiments.call import Conditions
+from common.experiments.execution import execute_job
 from common.files import read_json, write_json
 from common.reports.evidence import Evidence
-from common.workflow.analysis import analyse
+from common.workflow.analyse import analyse
 from common.workflow.discovery import find, healthy
 from common.workflow.plan import plan
-from common.workflow.publishing import publish
-from common.workflow.running import run_target
+from common.workflow.publish import publish
+from common.workflow.run import run_target
 from common.workflow.state import Folders
 from tests.conftest import ROOT, Project, forget_replications
 
@@ -83,7 +84,7 @@ def test_publishing_the_others_keeps_what_was_published_of_it(folders: Folders) 
     for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "start")):
         subprocess.run(["git", "-C", str(root), *IDENTITY, *command], check=True, capture_output=True)
     for job in paper.jobs("laptop"):
-        Executor(paper, folders.store, torch.device("cpu")).execute(job)
+        execute_job(job, Conditions(paper, folders.store, torch.device("cpu")))
     analyse(paper, "laptop", folders)
     place = publish(paper, list(paper.experiments), "laptop", folders)
     assert set(read_json(place / "provenance.json")["experiments"]) == {"descent", "measurement"}

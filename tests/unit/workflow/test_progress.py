@@ -12,11 +12,11 @@ import pytest
 from common.experiments.grid import Job, Run
 from common.experiments.outcomes import Outcome
 from common.files import read_json, write_json
-from common.workflow.build import _watch
-from common.workflow.listing import status_table
 from common.workflow.plan import JobPlan
 from common.workflow.progress import JobProgress, in_flight
+from common.workflow.reports import Work, _watch
 from common.workflow.state import Folders
+from common.workflow.tables import status_table
 
 
 class Terminal(io.StringIO):
@@ -135,9 +135,17 @@ def two_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Workflow,
         return
 
     workflow = Workflow(
-        nothing, nothing, at(0, 0.1), at(0, 0.2), at(0, 0.9), ends(0, "completed"), nothing, at(1, 0.5),
-        ends(1, "failed"), nothing,
-    )  # fmt: skip
+        nothing,
+        nothing,
+        at(0, 0.1),
+        at(0, 0.2),
+        at(0, 0.9),
+        ends(0, "completed"),
+        nothing,
+        at(1, 0.5),
+        ends(1, "failed"),
+        nothing,
+    )
     plans = [JobPlan(one.paper, one.experiment, one.id, 1, 0, 1.0) for one in jobs]
     return workflow, folders, plans
 
@@ -146,7 +154,7 @@ def test_in_a_log_there_is_a_line_for_each_change_and_for_nothing_else(
     two_jobs: tuple[Workflow, Folders, list[JobPlan]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     workflow, folders, plans = two_jobs
-    assert _watch(workflow, folders, "laptop", plans, 2) == 0  # type: ignore[arg-type]
+    assert _watch(workflow, Work(folders, "laptop", 2, plans)) == 0  # type: ignore[arg-type]
     counts = [line.split(" gone, ")[1].split(": ")[0] for line in capsys.readouterr().out.splitlines()]
     assert counts == [
         "0 of 2 jobs done, 0 running, 0 failed",
@@ -165,7 +173,7 @@ def test_on_a_terminal_a_bar_tells_jobs_done_running_and_failed(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
     workflow, folders, plans = two_jobs
-    assert _watch(workflow, folders, "laptop", plans, 2) == 0  # type: ignore[arg-type]
+    assert _watch(workflow, Work(folders, "laptop", 2, plans)) == 0  # type: ignore[arg-type]
     said = capsys.readouterr().out
     assert "100 %" in said
     assert "2 of 2 jobs done, 0 running, 1 failed" in said

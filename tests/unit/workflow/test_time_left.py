@@ -119,7 +119,7 @@ def test_the_time_left_is_near_the_truth_and_does_not_jump(common: float) -> Non
     assert sorted(errors)[int(0.95 * len(errors))] < 0.35
 
 
-def test_jobs_that_end_sooner_than_their_progress_foretells_mislead_by_no_more_than_those_that_run() -> None:
+def test_jobs_that_end_sooner_than_their_progress_promises_mislead_by_no_more_than_those_that_run() -> None:
     tasks = jobs()
     looks = build(tasks, {task.id: 60.0 for task in tasks}, shape=lambda share: 0.1 * share)
     for gone, left, truth in looks:

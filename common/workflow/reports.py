@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -18,22 +19,42 @@ from common.experiments.replication import Replication
 from common.files import peek_json, status_of
 from common.workflow import ownership
 from common.workflow.discovery import discover, find, healthy
-from common.workflow.listing import counts_text
 from common.workflow.plan import JobPlan, duration_text, plan, time_left
 from common.workflow.progress import duration, in_flight
-from common.workflow.running import check_retry
+from common.workflow.run import check_retry
 from common.workflow.state import Folders, run_states
+from common.workflow.sync import sync
+from common.workflow.tables import counts_text
 from common.workflow.time_left import computing_seconds
-from common.workflow.tracking import sync
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a build has to do, and where it shows."""
+
+    folders: Folders
+    scale: str
+    cores: int
+    jobs: Sequence[JobPlan]
+
+    @property
+    def log(self) -> Path:
+        """What Snakemake says."""
+        return self.folders.root / "logs" / "snakemake.log"
+
+    @property
+    def index(self) -> Path:
+        """The report's first page."""
+        return self.folders.root / "reports" / "index.html"
 
 
 def build(
     folders: Folders,
     scale: str,
     papers: Sequence[str],
+    *,
     cores: int,
     retry: frozenset[str],
-    *,
     pages: bool = True,
     wait: bool = False,
 ) -> int:
@@ -63,15 +84,14 @@ def build(
     for sentence in broken.values():
         print(f"replicate: {sentence}", file=sys.stderr)
     cores = cores or os.cpu_count() or 1
-    index = root / "reports" / "index.html"
     ownership.end_with(ownership.owners(os.environ, ownership.MAKE))  # from here on: it may wait for long
     with ownership.checkout(folders.results, lambda sentence: _waits(sentence, wait)):
         sync(root)
         jobs = [job for replication in replications.values() for job in plan(replication, scale, folders.store)]
         due = _due_markers(folders, replications, scale, retry)
-        _announce(jobs, due, scale, cores, index)
-        log = root / "logs" / "snakemake.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
+        work = Work(folders, scale, cores, jobs)
+        _announce(work, due)
+        work.log.parent.mkdir(parents=True, exist_ok=True)
         targets = list(papers) or ["all"]
         if not pages:
             targets = [f"analysis/{scale}/{name}/verdicts.json" for name in replications]
@@ -79,10 +99,10 @@ def build(
         command += [] if "SNAKEMAKE_PROFILE" in os.environ else ["--cores", str(cores)]
         command += ["--forcerun", *due] if due else []
         command += ["--config", f"scale={scale}", "--", *targets]
-        code, asked = _execute(command, log, folders, scale, jobs, cores)
+        code, asked = _execute(command, work)
         if asked:
             return 128 + asked
-        failed = _conclude(code, folders, scale, replications, index, log)
+        failed = _conclude(code, work, replications)
     return 1 if failed else 2 if broken else 0
 
 
@@ -97,15 +117,13 @@ def _waits(sentence: str, wait: bool) -> bool:
     return wait
 
 
-def _execute(
-    command: Sequence[str], log: Path, folders: Folders, scale: str, jobs: Sequence[JobPlan], cores: int
-) -> tuple[int, int]:
+def _execute(command: Sequence[str], work: Work) -> tuple[int, int]:
     """Snakemake's exit code, and the first signal that asked to end (0: none); afterwards no step lives here."""
     here = "SNAKEMAKE_PROFILE" not in os.environ
-    with log.open("w") as stream:
+    with work.log.open("w") as stream:
         process = subprocess.Popen(
             command,
-            cwd=folders.root,
+            cwd=work.folders.root,
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=subprocess.STDOUT,
@@ -119,19 +137,17 @@ def _execute(
 
     with ownership.passing_on(end) as came:
         try:
-            _show(process, folders, scale, jobs, cores)
+            _show(process, work)
         finally:
             process.wait()
-        ownership.wait_for_steps(folders.results)
+        ownership.wait_for_steps(work.folders.results)
     return process.returncode, came[0] if came else 0
 
 
-def _show(
-    process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan], cores: int
-) -> None:
+def _show(process: "subprocess.Popen[bytes]", work: Work) -> None:
     """Show progress until Snakemake ends or showing it fails, which is one line and ends nothing else."""
     try:
-        _watch(process, folders, scale, jobs, cores)
+        _watch(process, work)
     except Exception as error:
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         with suppress(OSError):
@@ -164,13 +180,15 @@ def _due_markers(
     return due
 
 
-def _announce(jobs: Sequence[JobPlan], due: Sequence[str], scale: str, cores: int, index: Path) -> None:
-    count = sum(job.due for job in jobs)
+def _announce(work: Work, due: Sequence[str]) -> None:
+    count = sum(job.due for job in work.jobs)
     if due:
-        takes = f"{count} of {sum(job.runs for job in jobs)} runs to compute, {duration_text(jobs, cores)}"
+        takes = (
+            f"{count} of {sum(job.runs for job in work.jobs)} runs to compute, {duration_text(work.jobs, work.cores)}"
+        )
     else:
         takes = f"{count} runs failed before, nothing else is due" if count else "all runs are current"
-    print(f"Scale {scale}: {takes}. The report will be at {_shown(index)}.", flush=True)
+    print(f"Scale {work.scale}: {takes}. The report will be at {_shown(work.index)}.", flush=True)
 
 
 def _shown(path: Path) -> str:
@@ -180,19 +198,16 @@ def _shown(path: Path) -> str:
         return str(path)
 
 
-def _watch(
-    process: "subprocess.Popen[bytes]", folders: Folders, scale: str, jobs: Sequence[JobPlan], cores: int
-) -> int:
+def _watch(process: "subprocess.Popen[bytes]", work: Work) -> int:
     """Show how far the jobs are until Snakemake ends; returns its exit code.
 
     On a terminal a bar; in a log a line whenever a job began, ended or failed.
     """
-    weight = {job.name: job.minutes or 1.0 for job in jobs if job.due}
-    marker = {
-        job.name: folders.store.root / ".jobs" / scale / job.paper / job.experiment / f"{job.id}.json" for job in jobs
-    }
+    weight = {job.name: job.minutes or 1.0 for job in work.jobs if job.due}
+    markers = work.folders.results / ".jobs" / work.scale
+    marker = {job.name: markers / job.paper / job.experiment / f"{job.id}.json" for job in work.jobs}
     total = sum(weight.values())
-    ahead = time_left(jobs, cores)
+    ahead = time_left(work.jobs, work.cores)
     took: dict[str, float | None] = {}
     started = time.time()
     earlier = {job: _written(path) for job, path in marker.items()}
@@ -200,14 +215,12 @@ def _watch(
     done: set[str] = set()
     failed: set[str] = set()
     said: tuple[object, ...] = ()
-    with Progress(
-        TextColumn("{task.percentage:>3.0f} %"), BarColumn(), TextColumn("{task.description}"),
-        console=console, disable=not console.is_terminal, transient=True,
-    ) as bar:  # fmt: skip
+    columns = TextColumn("{task.percentage:>3.0f} %"), BarColumn(), TextColumn("{task.description}")
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
         while process.poll() is None:
             time.sleep(max(0.3, len(weight) / 3000))  # each look asks for every marker
-            running = [one for one in in_flight(folders.results, scale) if one.id in weight]
+            running = [one for one in in_flight(work.folders.results, work.scale) if one.id in weight]
             written = {job for job in weight.keys() - done if _written(marker[job]) not in (None, earlier[job])}
             ended = {job for job in written if not _holds(marker[job], "unfinished")}
             failed |= {job for job in ended if _holds(marker[job], "failed")}
@@ -241,11 +254,10 @@ def _written(path: Path) -> tuple[int, int] | None:
     return None if status is None else (status.st_mtime_ns, status.st_ino)
 
 
-def _conclude(
-    code: int, folders: Folders, scale: str, replications: Mapping[str, Replication], index: Path, log: Path
-) -> bool:
+def _conclude(code: int, work: Work, replications: Mapping[str, Replication]) -> bool:
     """Say how it ended; returns whether something failed or was left undone."""
     undone = False
+    folders, scale = work.folders, work.scale
     verdicts: list[str] = []
     for name, replication in replications.items():
         groups: dict[tuple[str, str], list[str]] = {}
@@ -266,10 +278,10 @@ def _conclude(
         verdicts += [verdict["verdict"] for verdict in found or []]
     if code:
         killed = f"Snakemake was killed by signal {-code}" if code < 0 else "A step of the workflow failed"
-        print(f"{killed} ({_shown(log)}):", file=sys.stderr)
-        print("\n".join(_errors(folders.root, log)), file=sys.stderr)
+        print(f"{killed} ({_shown(work.log)}):", file=sys.stderr)
+        print("\n".join(_errors(folders.root, work.log)), file=sys.stderr)
     stale = " as it was before" if code else ""
-    print(f"{len(verdicts)} claims: {counts_text(verdicts)}. The report{stale}: {_shown(index)}")
+    print(f"{len(verdicts)} claims: {counts_text(verdicts)}. The report{stale}: {_shown(work.index)}")
     return bool(code) or undone
 
 

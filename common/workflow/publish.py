@@ -1,11 +1,10 @@
-"""Published evidence: what a visitor reads at once, in git, with the commit that each experiment was run at.
+"""`replicate publish`: evidence that a visitor reads at once, in git, with the commit that each experiment was run at.
 
 Published is only what can be traced: every run current, computed from a clean commit with the present locks,
 and judged by the rules that stood in claims.yaml at that commit, or that say why they were amended.
 """
 
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.replication import Replication
 from common.files import published, read_json, write_json
-from common.workflow.analysis import metric_file
+from common.workflow.analyse import metric_file
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 _UNDECIDED = ("not decidable at this scale", "not run")
@@ -42,7 +41,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         raise UserError(f"publish {where}: its analysis is not current; run `make reports SCALE={scale}` first.")
     for problem in folders.problems(scale, replication.name):
         if problem.split(":")[0] in experiments:
-            raise UserError(f"publish {where}: {problem}; mend it and run `make reports SCALE={scale}` first.")
+            raise UserError(f"publish {where}: {problem}; correct it and run `make reports SCALE={scale}` first.")
     judged = [v for v in read_json(analysis / "verdicts.json") if v["experiment"] in experiments]
     place = root / "reports" / "published" / scale / replication.name
     if all(verdict["verdict"] in _UNDECIDED for verdict in judged) and not place.is_dir():
@@ -118,6 +117,9 @@ def _traced(state: RunState, folders: Folders) -> dict[str, Any]:
         raise UserError(f"publish: {state.run} was computed from uncommitted source; commit, then run it again.")
     if facts["locks"] != provenance.lock_digests(folders.root):
         raise UserError(f"publish: {state.run} was computed with other locked versions; run it again.")
+    stored = folders.store.stored(state.run)
+    if stored is not None:  # what it counts as since it was accepted
+        facts |= {"code": stored.inputs["code"], "accepted": stored.accepted}
     return facts
 
 
@@ -126,13 +128,11 @@ def _check_rules(replication: Replication, experiment: str, commits: Sequence[st
     path = replication.folder / "claims.yaml"
     now = _rules(path.read_text(), experiment)
     for commit in commits:
-        relative = path.relative_to(replication.root).as_posix()
-        shown = subprocess.run(
-            ["git", "-C", str(replication.root), "show", f"{commit}:{relative}"], capture_output=True, text=True
-        )
-        if shown.returncode:
-            raise UserError(f"publish: commit {commit[:12]} of the runs has no {relative}; commit it, then run again.")
-        then = _rules(shown.stdout, experiment)
+        text = provenance.file_at(replication.root, commit, path)
+        if text is None:
+            shown = path.relative_to(replication.root).as_posix()
+            raise UserError(f"publish: commit {commit[:12]} of the runs has no {shown}; commit it, then run again.")
+        then = _rules(text, experiment)
         for name, (rule, amended) in now.items():
             if (name not in then or then[name][0] != rule) and not amended:
                 raise UserError(
@@ -147,13 +147,16 @@ def _rules(text: str, experiment: str) -> dict[str, tuple[dict[str, Any], bool]]
 
 
 def _summary(facts: Sequence[Mapping[str, Any]], commits: Sequence[str]) -> dict[str, Any]:
+    every = [entry for fact in facts for entry in fact["accepted"]]
+    accepted = [entry for number, entry in enumerate(every) if entry not in every[:number]]
     return {
         "commit": commits[-1] if len(commits) == 1 else ", ".join(commits),
         "runs": len(facts),
         "devices": sorted({fact["device"]["name"] for fact in facts}),
         "versions": facts[0]["versions"],
         "locks": facts[0]["locks"],
-        "code": facts[0]["inputs"]["code"],
+        "code": facts[0]["code"],
+        **({"accepted": accepted} if accepted else {}),
         "data": facts[0]["inputs"]["data"],
         "finished": max(fact["finished"] for fact in facts),
         "seconds": sum(fact["seconds"] for fact in facts),

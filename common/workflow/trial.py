@@ -1,4 +1,4 @@
-"""Throughput probes: the first seconds of each distinct call of `run()` at a scale, each in a process of its own."""
+"""`replicate plan --trial`: the first seconds of each distinct call of `run()`, each in a process of its own."""
 
 import subprocess
 import sys
@@ -15,24 +15,24 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
 from common.files import published, read_json, write_json
-from common.workflow.cost import SINGLE_SPREAD, probes_path, setting
+from common.workflow.cost import SINGLE_SPREAD, setting, trials_path
 from common.workflow.discovery import find, make_importable
 from common.workflow.state import Folders
 
 PARTS = 4
-"""The rate is taken over so many parts of the probe; how they differ is the interval."""
+"""The rate is taken over so many parts of the trial; how they differ is the interval."""
 START_SECONDS = 300.0
 """How long a call may take until its first report of progress (data, model, first step)."""
 
 
 @dataclass(frozen=True)
-class Probe:
+class Trial:
     """A call of `run()` that was stopped after a while.
 
     Attributes:
         setting: of its runs, the seed left out.
         runs: how many runs it computes together.
-        seconds: that the whole call would take at the rate seen, with bounds from the parts of the probe.
+        seconds: that the whole call would take at the rate seen, with bounds from the parts of the trial.
         disk_mb: of all its runs' records and artifacts, as far as they grow with the progress.
         code: digest of the code that was timed.
     """
@@ -49,13 +49,13 @@ class Probe:
     code: str
 
 
-def probe(replication: Replication, scale: str, folders: Folders, seconds: float) -> Iterator[str]:
-    """Probe every distinct call that has a due run, for about `seconds` each; yields a line for each.
+def try_calls(replication: Replication, scale: str, folders: Folders, seconds: float) -> Iterator[str]:
+    """Start every distinct call that has a due run, for about `seconds` each; yields a line for each.
 
-    The probes are kept for `replicate plan`. A call that cannot be probed (it starts from another run, its data
+    What is found is kept for `replicate plan`. A call that cannot be tried (it starts from another run, its data
     are out of reach, it tells no progress) is named with the reason.
     """
-    path = probes_path(folders.store, scale, replication.name)
+    path = trials_path(folders.store, scale, replication.name)
     kept: dict[tuple[str, str], dict[str, Any]] = {}
     if path.is_file():
         kept = {(entry["experiment"], entry["setting"]): entry for entry in read_json(path)}
@@ -63,7 +63,7 @@ def probe(replication: Replication, scale: str, folders: Folders, seconds: float
         found = _in_a_process(replication, scale, folders, runs[0], seconds)
         name = f"{replication.name}/{runs[0].experiment}/{setting(runs[0])}"
         if "reason" in found:
-            yield f"{name}: no probe: {found['reason']}"
+            yield f"{name}: no trial: {found['reason']}"
             continue
         kept[(found["experiment"], found["setting"])] = found
         write_json(path, list(kept.values()))
@@ -88,13 +88,13 @@ def _calls(replication: Replication, job: Job) -> Iterator[list[Run]]:
 
 
 def _in_a_process(replication: Replication, scale: str, folders: Folders, run: Run, seconds: float) -> dict[str, Any]:
-    """What the probe of the call that begins with `run` found, or a `reason`; its process is ended in time."""
+    """What the trial of the call that begins with `run` found, or a `reason`; its process is ended in time."""
     if replication.experiment(run.experiment).needs:
         return {"reason": "it starts from other runs"}
     with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "probe.json"
-        command = [sys.executable, "-m", "common.cli", "step", "probe", str(answer)]
-        command += [replication.name, run.experiment, run.name, scale, str(seconds)]
+        answer = Path(folder) / "trial.json"
+        command = [sys.executable, "-m", "common.cli", "step", "trial", str(answer)]
+        command += [str(run), scale, str(seconds)]
         try:
             done = subprocess.run(
                 command, cwd=folders.root, capture_output=True, text=True, timeout=START_SECONDS + 3 * seconds
@@ -107,10 +107,9 @@ def _in_a_process(replication: Replication, scale: str, folders: Folders, run: R
         return found
 
 
-def probe_step(
-    folders: Folders, answer: Path, paper: str, experiment: str, name: str, scale: str, seconds: float
-) -> None:
-    """Probe one call in this process and write what was found, or the reason why nothing was."""
+def trial_step(folders: Folders, answer: Path, target: str, scale: str, seconds: float) -> None:
+    """Try the call that begins with a run, PAPER/EXPERIMENT/RUN, and write what was found, or why nothing was."""
+    paper, experiment, name = target.split("/", 2)
     replication = find(folders.root, paper)
     make_importable(folders.root)
     runs = next(
@@ -119,13 +118,15 @@ def probe_step(
         for runs in _calls(replication, job)
         if runs[0].experiment == experiment and runs[0].name == name
     )
-    write_json(answer, _probe(replication, scale, runs, answer.parent, seconds))
+    write_json(answer, _try(replication, scale, runs, answer.parent, seconds))
 
 
-def _probe(replication: Replication, scale: str, runs: Sequence[Run], scratch: Path, seconds: float) -> dict[str, Any]:
+def _try(replication: Replication, scale: str, runs: Sequence[Run], scratch: Path, seconds: float) -> dict[str, Any]:
     from common.experiments import provenance
+    from common.experiments.call import Conditions
     from common.experiments.context import Clock
-    from common.experiments.execution import Executor, prepare_torch
+    from common.experiments.execution import execute_job
+    from common.experiments.process import prepare_torch
 
     experiment = runs[0].experiment
     clock = Clock()
@@ -140,8 +141,8 @@ def _probe(replication: Replication, scale: str, runs: Sequence[Run], scratch: P
 
     results = Results(scratch / "results")
     device = prepare_torch(replication.experiment(experiment).resources_at(scale).cpus)
-    executor = Executor(replication, results, device, clock, report=report)
-    outcomes = list(executor.execute(Job(replication.name, experiment, scale, tuple(runs))).values())
+    job = Job(replication.name, experiment, scale, tuple(runs))
+    outcomes = list(execute_job(job, Conditions(replication, results, device, clock), report).values())
     whole = outcomes[0].status in COMPUTED
     if not whole and outcomes[0].status != "unfinished":
         return {"reason": outcomes[0].reason}
@@ -149,12 +150,21 @@ def _probe(replication: Replication, scale: str, runs: Sequence[Run], scratch: P
     if estimate is None:
         return {"reason": "it told no progress"}
     reached = 1.0 if whole else points[-2][1]
+    seconds, lower, upper = estimate
     return asdict(
-        Probe(
-            experiment, setting(runs[0]), len(runs), *estimate, _peak_memory_mb(provenance.peak_memory_mb(), device),
-            _records_mb(results.root / ".work") / reached, device.type, replication.code_digest(experiment, "run"),
+        Trial(
+            experiment=experiment,
+            setting=setting(runs[0]),
+            runs=len(runs),
+            seconds=seconds,
+            lower=lower,
+            upper=upper,
+            peak_memory_mb=_peak_memory_mb(provenance.peak_memory_mb(), device),
+            disk_mb=_records_mb(results.root / ".work") / reached,
+            device=device.type,
+            code=replication.code_digest(experiment, "run"),
         )
-    )  # fmt: skip
+    )
 
 
 def _extrapolated(

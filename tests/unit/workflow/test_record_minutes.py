@@ -9,10 +9,10 @@ from common.errors import UserError
 from common.experiments import calibration
 from common.experiments.calibration import Calibration, machine, reference
 from common.files import sha256_of
-from common.workflow import stated_minutes
+from common.workflow import record_minutes as module
 from common.workflow.discovery import find
+from common.workflow.record_minutes import record_minutes, record_steps, recorded_minutes, with_minutes
 from common.workflow.state import Folders
-from common.workflow.stated_minutes import record_minutes, record_steps, recorded_minutes, with_minutes
 from tests.conftest import Project
 
 CONFIG = """\
@@ -108,7 +108,7 @@ def test_the_steps_of_the_workflow_are_carried_over_to_the_reference_machine(
 ) -> None:
     monkeypatch.setenv("REPLICATIONS_CACHE", str(tmp_path / "cache"))
     slower = Calibration(machine(), "", {kind: 2 * seconds for kind, seconds in reference().seconds.items()})
-    monkeypatch.setattr(stated_minutes, "here", lambda: slower)
+    monkeypatch.setattr(module, "here", lambda: slower)
     for step, of, seconds in (("start", "", 3.0), ("page", "laptop/a", 8.0), ("page", "laptop/b", 16.0)):
         monkeypatch.setattr(calibration.os, "times", lambda seconds=seconds: (seconds, 0.0, 0.0, 0.0, 0.0))
         calibration.note_step(step, of=of)

@@ -1,19 +1,16 @@
-"""DVC over the workflow: `dvc.yaml` generated from the directories, one stage a paper and scale.
+"""`replicate sync`: `dvc.yaml` from the directories, one stage a paper and scale, and the scoreboard of the README.
 
 DVC tracks what the workflow made; Snakemake decides what is due. The stage of the default scale (params.yaml)
 is reproduced by a bare `dvc repro`; those of other scales that dvc.lock knows are frozen, so that they stay
 recorded and nobody starts them by accident.
 """
 
-import subprocess
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from common.errors import UserError
 from common.experiments.config import is_name
 from common.experiments.scales import SCALES
 from common.files import write_if_changed
@@ -45,7 +42,7 @@ def pipeline_text(root: Path, also: Collection[str] = ()) -> str:
     """What dvc.yaml must hold; `also` names stages that dvc.lock will know soon."""
     scale = default_scale(root)
     papers = [name for name in discover(root) if is_name(name)]
-    recorded = _recorded_stages(root) | set(also)
+    recorded = recorded_stages(root) | set(also)
     stages: dict[str, Any] = {}
     for paper in papers:
         stages[stage_name(paper, scale)] = _paper_stage(paper, scale)
@@ -92,32 +89,7 @@ def _kept(path: str) -> dict[str, Any]:
     return {path: {"persist": True}}
 
 
-def pull(root: Path, papers: Collection[str], scale: str | None = None) -> list[tuple[str, str]]:
-    """Have DVC fetch what dvc.lock records of these papers, and nothing else: `dvc pull` alone asks for all stages.
-
-    Args:
-        scale: that scale alone; all recorded ones if None.
-
-    Returns:
-        Paper and scale of each stage fetched.
-
-    Raises:
-        UserError: nothing is recorded of them, or DVC could not fetch what is.
-    """
-    sync(root)
-    recorded = _recorded_stages(root)
-    wanted = [(paper, one) for paper in papers for one in ([scale] if scale else SCALES)]
-    found = [(paper, one) for paper, one in wanted if stage_name(paper, one) in recorded]
-    if not found:
-        raise UserError(f"{root / 'dvc.lock'} records nothing of {', '.join(papers)}: `make reports` computes it.")
-    stages = [stage_name(paper, one) for paper, one in found]
-    code = subprocess.run([sys.executable, "-m", "dvc", "pull", *stages], cwd=root).returncode
-    if code:
-        raise UserError(f"dvc pull {' '.join(stages)} ended with exit code {code}; what it said stands above.")
-    return found
-
-
-def _recorded_stages(root: Path) -> set[str]:
+def recorded_stages(root: Path) -> set[str]:
     """The stages that dvc.lock knows.
 
     Raises:

@@ -1,56 +1,13 @@
-"""A new replication that runs at once, and what of it is still scaffold."""
+"""`replicate lint`: what of a replication is still scaffold, lacks a source or a claim, or lacks a unit."""
 
-import datetime
 import importlib
 import re
-from pathlib import Path
-from string import Template
 
 from common import claims
-from common.errors import UserError
-from common.experiments.config import NAMES_ARE, is_name
 from common.experiments.replication import Replication
-from common.files import published, write_atomically
+from common.files import published
 from common.workflow.discovery import make_importable
-
-MARK = "SCAFFOLD"
-_TEMPLATES = Path(__file__).parent / "scaffold"
-_INVENTORY = Path("tests/conformance/inventory.yaml")
-
-
-def new(root: Path, name: str) -> list[Path]:
-    """Write a replication `name` with one small experiment, its claims, notebook and test; returns the files.
-
-    Raises:
-        UserError: the name is not a Python module's in lower case, or is taken.
-    """
-    if not is_name(name):
-        raise UserError(f"{name!r} cannot name a replication: {NAMES_ARE}.")
-    folder = root / "replications" / name
-    if folder.exists():
-        raise UserError(f"{folder} exists already; choose another name.")
-    values = {
-        "name": name,
-        "title": name.replace("_", " ").capitalize(),
-        "key": f"{name}{datetime.date.today().year}",
-        "year": str(datetime.date.today().year),
-    }
-    written = []
-    for template in sorted(_TEMPLATES.rglob("*.template")):
-        place = _tests(root, name) if template.name.startswith("test_") else folder
-        path = place / template.relative_to(_TEMPLATES).with_suffix("")
-        write_atomically(path, Template(template.read_text()).substitute(values))
-        written.append(path)
-    inventory = root / _INVENTORY
-    if inventory.is_file():
-        entry = f"\n{values['key']}:  # {MARK}: what the paper numbers\n  Fig.: {{last: 1}}\n"
-        write_atomically(inventory, inventory.read_text() + entry)
-        written.append(inventory)
-    return written
-
-
-def _tests(root: Path, name: str) -> Path:
-    return root / "tests" / "unit" / "replications" / name
+from common.workflow.new import INVENTORY, MARK, tests_of
 
 
 def lint(replication: Replication) -> tuple[list[str], list[str]]:
@@ -68,19 +25,19 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
 def _scaffold(replication: Replication) -> list[str]:
     root = replication.root
     paths = [path for path in sorted(replication.folder.rglob("*")) if path.suffix in (".py", ".yaml", ".md")]
-    paths += sorted(_tests(root, replication.name).rglob("*.py"))
+    paths += sorted(tests_of(root, replication.name).rglob("*.py"))
     found = [
         f"{path.relative_to(root)}:{number}: still scaffold."
         for path in paths
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if MARK in line
     ]
-    inventory = root / _INVENTORY
+    inventory = root / INVENTORY
     lines = inventory.read_text().splitlines() if inventory.is_file() else []
     if lines and not any(line.startswith(f"{replication.paper.key}:") for line in lines):
-        found.append(f"{_INVENTORY}: has no entry of {replication.paper.key}: list what the document numbers.")
+        found.append(f"{INVENTORY}: has no entry of {replication.paper.key}: list what the document numbers.")
     return found + [
-        f"{_INVENTORY}:{number}: still scaffold."
+        f"{INVENTORY}:{number}: still scaffold."
         for number, line in enumerate(lines, start=1)
         if MARK in line and line.startswith(f"{replication.paper.key}:")
     ]

@@ -140,10 +140,11 @@ def show(result: Mapping[str, Any]) -> None:
         table.add_column(name, justify=justify, no_wrap=name not in ("method", "converged"))
     for row in result["measures"]:
         if row["problem"]:
-            table.add_row(row["name"], row["symbol"], "–", f"[yellow]{escape(row['problem'])}[/yellow]", "", "")
+            table.add_row(row["name"], row["symbol"], "–", f"[yellow]{escape(row['problem'])}[/yellow]")
             continue
         converged = "yes" if row["converged"] else f"[red]no[/red]: {escape(row['reason'])}"
-        table.add_row(row["name"], row["symbol"], row["text"], escape(row["method"]), f"{row['cost']:.1f}", converged)
+        cells = (row["name"], row["symbol"], row["text"], escape(row["method"]), f"{row['cost']:.1f}", converged)
+        table.add_row(*cells)
     console = Console(highlight=False, soft_wrap=True)
     weights = f"weights of {result['checkpoint']}" if result["checkpoint"] else "weights as the factory makes them"
     console.print(f"{escape(result['model'])}, {result['parameters']:,} parameters, {escape(weights)}")
@@ -231,8 +232,13 @@ def _plot(problem: Problem, request: Request, path: Path) -> dict[str, Any]:
     title = f"Spectrum of the Hessian\n{request.model}{weights} on {request.data}/{request.split}"
     files = export(draw(found, title), path.parent, path.stem)
     ordered = sorted(files.values(), key=lambda file: file.suffix != path.suffix)
-    return {"files": [str(file) for file in ordered], "method": found.method, "cost": found.cost,
-            "smallest": float(found.nodes.min()), "largest": float(found.nodes.max())}  # fmt: skip
+    return {
+        "files": [str(file) for file in ordered],
+        "method": found.method,
+        "cost": found.cost,
+        "smallest": float(found.nodes.min()),
+        "largest": float(found.nodes.max()),
+    }
 
 
 def draw(found: Spectrum, title: str) -> Any:

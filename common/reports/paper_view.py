@@ -1,6 +1,7 @@
 """What a narrative notebook has in hand: a paper's verdicts, numbers, figures and claims, each in one line."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ class Card:
         return str(self._bundle["text/plain"])
 
 
-class OpenPaper:
-    """A paper's analysis at one scale."""
+class PaperView:
+    """A paper's analysis at one scale, as its notebook sees it."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -146,7 +147,7 @@ class OpenPaper:
         plain = f"{claim.name}: {claim.shown.statement}"
         return Card({CLAIM_MIME: {"id": identifier}, "text/html": _claim_table(claim), "text/plain": plain})
 
-    def summary(self, *identifiers: str) -> Card:
+    def summary(self, identifiers: Sequence[str]) -> Card:
         """One line a claim: its statement, the verdict, and what was measured with its interval and n.
 
         Raises:
@@ -202,7 +203,7 @@ def _claim_table(claim: ClaimRow) -> str:
     return str(Markup("<table>{}</table>").format(cells))
 
 
-def open_paper(paper: str | None = None, scale: str | None = None) -> OpenPaper:
+def open_paper(paper: str | None = None, scale: str | None = None) -> PaperView:
     """The analysis of `paper` at `scale`.
 
     While a page is built both are given by the build. In Jupyter the paper is by default the folder one works in,
@@ -219,7 +220,7 @@ def open_paper(paper: str | None = None, scale: str | None = None) -> OpenPaper:
         raise UserError(f"{folder} has no paper.yaml; the replications are {known or '(none)'}.")
     analysed = [name for name in SCALES if (root / "analysis" / name / paper).is_dir()]
     scale = scale or os.environ.get(SCALE_VARIABLE) or (analysed[-1] if analysed else "laptop")
-    return OpenPaper(Evidence(folder, scale, root))
+    return PaperView(Evidence(folder, scale, root))
 
 
 def _paper_here(root: Path) -> str:

@@ -19,9 +19,9 @@ from common.experiments.outcomes import Results, kind_of, read_rows
 from common.experiments.replication import Replication
 from common.figures import export, figure_title, placeholder, use_style
 from common.files import atomic_path, published, remove_abandoned, write_json
+from common.workflow.analysis_output import Unusable, exported, figures_of, metrics_of
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
-from common.workflow.returned import Unusable, exported, figures_of, metrics_of
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 NO_TABLE = (ValueError, TypeError, OverflowError, NotImplementedError)
@@ -66,8 +66,8 @@ def analyse(replication: Replication, scale: str, folders: Folders) -> list[Prob
     _remove_others(place / "figures", figures)
     write_json(place / "figures.json", figures)
     timings = Timings(replication, scale, folders.store)
-    foretold = {str(run): timings.foretold(run, job) for job in replication.jobs(scale) for run in job.runs}
-    write_json(place / "runs.json", [_run_entry(state, folders.store, foretold[str(state.run)]) for state in states])
+    predicted = {str(run): timings.predicted(run, job) for job in replication.jobs(scale) for run in job.runs}
+    write_json(place / "runs.json", [_run_entry(state, folders.store, predicted[str(state.run)]) for state in states])
     write_json(place / "metrics.json", {name: table.to_dict(orient="records") for name, table in tables.items()})
     verdicts = [verdict.to_json() for verdict in _judged(replication, scale, tables, failed, problems)]
     write_json(place / "state.json", {"digest": analysis_digest(replication)})
@@ -227,7 +227,7 @@ def _remove_others(folder: Path, figures: Sequence[Mapping[str, Any]]) -> None:
     remove_abandoned(folder)
 
 
-def _run_entry(state: RunState, results: Results, foretold: Estimate) -> dict[str, Any]:
+def _run_entry(state: RunState, results: Results, predicted: Estimate) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "experiment": state.run.experiment,
         "run": state.run.name,
@@ -236,13 +236,14 @@ def _run_entry(state: RunState, results: Results, foretold: Estimate) -> dict[st
         "reason": state.outcome.reason,
     }
     facts = results.provenance(state.run) if state.current else None
-    if facts is not None:
+    stored = results.stored(state.run)
+    if facts is not None and stored is not None:
         entry |= {
             "seconds": facts["seconds"],
             "predicted": {
-                "seconds": foretold.seconds,
-                "interval": [foretold.lower, foretold.upper],
-                "basis": foretold.basis,
+                "seconds": predicted.seconds,
+                "interval": [predicted.lower, predicted.upper],
+                "basis": predicted.basis,
             },
             "peak_memory_mb": facts["peak_memory_mb"],
             "device": facts["device"]["name"],
@@ -251,8 +252,9 @@ def _run_entry(state: RunState, results: Results, foretold: Estimate) -> dict[st
             "commit": facts["commit"],
             "dirty": facts["dirty"],
             "versions": facts["versions"],
-            "code_digest": facts["inputs"]["code"],
-            "data": facts["inputs"]["data"],
+            "code_digest": stored.inputs["code"],
+            "accepted": stored.accepted,
+            "data": stored.inputs["data"],
         }
     return entry
 

@@ -62,13 +62,8 @@ def measure(claim: Claim, cells: Cells) -> Measurement:
 def _exact(values: Array, accept: Accept, tolerance: float) -> Measurement:
     """The value that lies deepest on the wrong side, ± tolerance."""
     flat = values.ravel()
-    if accept.below is not None:
-        worst = flat.max()
-    elif accept.above is not None:
-        worst = flat.min()
-    else:
-        assert accept.within is not None
-        worst = flat[np.argmax(np.maximum(accept.within[0] - flat, flat - accept.within[1]))]
+    low, high = accept.ends
+    worst = flat[np.argmax(np.maximum(low - flat, flat - high))]
     return Measurement(float(worst), (float(worst - tolerance), float(worst + tolerance)))
 
 

@@ -77,7 +77,10 @@ def with_minutes(path: Path, scale: str, minutes: Mapping[str, float]) -> str:
     text = path.read_text(encoding="utf-8")
     edits: dict[tuple[int, int], str] = {}
     for name, value in minutes.items():
-        start, end, new = _edit(_entry(root, name), scale, f"{_number(value)}")
+        experiment = _entry(root, name)
+        if not isinstance(experiment, yaml.MappingNode):
+            raise UserError(f"{path}: it has no entry {name!r} whose minutes could be written.")
+        start, end, new = _edit(experiment, scale, _number(value))
         if (start, end) in edits:
             line = text.count("\n", 0, start) + 1
             raise UserError(f"{path}:{line}: {name} shares this entry with another experiment; give each its own.")
@@ -87,7 +90,7 @@ def with_minutes(path: Path, scale: str, minutes: Mapping[str, float]) -> str:
     return text
 
 
-def _edit(experiment: yaml.Node | None, scale: str, value: str) -> tuple[int, int, str]:
+def _edit(experiment: yaml.MappingNode, scale: str, value: str) -> tuple[int, int, str]:
     """(start, end, text to stand there) that makes an experiment's entry state the minutes."""
     resources = _entry(experiment, "resources")
     here = _entry(resources, scale)
@@ -98,7 +101,6 @@ def _edit(experiment: yaml.Node | None, scale: str, value: str) -> tuple[int, in
         return _first_in(here, f"minutes: {value}")
     if isinstance(resources, yaml.MappingNode):
         return _first_in(resources, f"{scale}: {{minutes: {value}}}")
-    assert isinstance(experiment, yaml.MappingNode)
     return _first_in(experiment, f"resources: {{{scale}: {{minutes: {value}}}}}")
 
 

@@ -16,8 +16,8 @@ from common.workflow.progress import duration, in_flight, remaining
 from common.workflow.state import Folders, run_states
 
 if TYPE_CHECKING:
+    from common.claims.verdicts import Verdict
     from common.reports.comparison import Comparison
-    from common.reports.formats import Verdict
     from common.workflow.cost import ExperimentCost
 
 _COLOURS = {
@@ -46,7 +46,7 @@ def listing(replications: Mapping[str, Replication]) -> list[dict[str, Any]]:
 
 def listing_table(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print `listing`."""
-    table = _table("replication", "document", "experiments")
+    table = _table(["replication", "document", "experiments"])
     for row in rows:
         table.add_row(row["paper"], escape(f"{row['title']} ({row['year']})"), "\n".join(row["experiments"]))
     Console().print(table)
@@ -54,7 +54,7 @@ def listing_table(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
     """Print the plan of a scale, one line an experiment."""
-    table = _table("replication", "experiment", ">jobs", ">runs", ">current", ">to compute")
+    table = _table(["replication", "experiment", ">jobs", ">runs", ">current", ">to compute"])
     by_experiment: dict[tuple[str, str], list[JobPlan]] = {}
     for job in jobs:
         by_experiment.setdefault((job.paper, job.experiment), []).append(job)
@@ -77,7 +77,7 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
     if not found:
         return
     console = Console()
-    table = _table("experiment", ">jobs", ">hours", ">between", ">wall", ">memory", ">disk", "rests on")
+    table = _table(["experiment", ">jobs", ">hours", ">between", ">wall", ">memory", ">disk", "rests on"])
     for paper in dict.fromkeys(cost.paper for cost in found):
         mine = [cost for cost in found if cost.paper == paper]
         for cost in mine:
@@ -90,7 +90,7 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
             these = [cost for cost in mine if cost.gpu == (kind == "GPU")]
             if these:
                 jobs, spent = str(sum(cost.jobs for cost in these)), _spent(total_hours(these), kind)
-                table.add_row(paper, jobs, *spent, wall, memory, _disk(these), "", style="bold")
+                table.add_row(*(paper, jobs, *spent, wall, memory, _disk(these)), style="bold")
     console.print(table)
     on_gpus = any(cost.gpu for cost in found)
     total, lower, upper = gpu_hours(found) if on_gpus else total_hours(found)
@@ -98,7 +98,7 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
     where = f", {_hours(wall_hours(found, gpus))} hours on {gpus} GPUs" if on_gpus else ""
     console.print(
         f"In all {_hours(total)} {kind} hours (between {_hours(lower)} and {_hours(upper)}){where}. "
-        "It rests on runs recorded of the same or of other settings, on probes, on `minutes` of config.yaml (what was "
+        "It rests on runs recorded of the same or of other settings, on trials, on `minutes` of config.yaml (what was "
         "timed on another machine is carried over to this one), or on the jobs' time limits, which it takes at most."
         + (f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU." if on_gpus else "")
         + " A ? marks memory that was asked for, not measured."
@@ -143,7 +143,7 @@ def status_table(rows: Sequence[Mapping[str, Any]], scale: str, results: Path) -
     for row in rows:
         key = (row["paper"], row["experiment"], row["outcome"], row["reason"])
         groups[key] = groups.get(key, 0) + 1
-    table = _table("replication", "experiment", ">runs", "outcome", "reason")
+    table = _table(["replication", "experiment", ">runs", "outcome", "reason"])
     for (paper, experiment, outcome, reason), count in groups.items():
         table.add_row(paper, experiment, str(count), _coloured(outcome), escape(reason))
     console = Console()
@@ -175,12 +175,13 @@ def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Fol
 
 def claims_table(rows: Sequence[Mapping[str, Any]], scale: str) -> None:
     """Print claims and verdicts."""
-    table = _table("replication", "claim", ">estimate", ">interval", ">n", "verdict")
+    table = _table(["replication", "claim", ">estimate", ">interval", ">n", "verdict"])
     for row in rows:
         interval = f"[{row['interval'][0]:.3g}, {row['interval'][1]:.3g}]" if row["interval"] else ""
         estimate = "" if row["estimate"] is None else f"{row['estimate']:.3g}"
         count = "" if row["n"] is None else str(row["n"])
-        table.add_row(row["paper"], row["id"], estimate, interval, count, _coloured(row["verdict"]))
+        cells = (row["paper"], row["id"], estimate, interval, count, _coloured(row["verdict"]))
+        table.add_row(*cells)
     console = Console()
     console.print(table)
     console.print(f"{len(rows)} claims at scale {scale}: {counts_text(row['verdict'] for row in rows)}.")
@@ -200,13 +201,13 @@ def comparison_table(comparison: "Comparison") -> None:
 
     console = Console()
     console.print(f"A: {comparison.a.label}\nB: {comparison.b.label}")
-    table = _table("replication", "claim", "A", "B")
+    table = _table(["replication", "claim", "A", "B"])
     for change in ("verdict", "estimate", "only in A", "only in B"):
         for pair in comparison.changed(change):
             table.add_row(pair.paper, pair.id, words(pair.a), words(pair.b))
     if table.row_count:
         console.print(table)
-    costs = _table("replication", "experiment", ">A", ">B", ">B/A", "what differs")
+    costs = _table(["replication", "experiment", ">A", ">B", ">B/A", "what differs"])
     for cost in comparison.costs:
         differs = "; ".join(f"{what} {a} → {b}" for what, a, b in cost.environment)
         spent = (duration(cost.a.seconds), duration(cost.b.seconds), number(cost.ratio, 2))
@@ -228,7 +229,7 @@ def counts_text(values: Iterable[str]) -> str:
     return ", ".join(f"{count} {value}" for value, count in counts.items()) or "none"
 
 
-def _table(*columns: str) -> Table:
+def _table(columns: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         name = column.lstrip(">")

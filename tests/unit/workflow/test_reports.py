@@ -11,10 +11,10 @@ import pytest
 
 from common.experiments.outcomes import Outcome
 from common.files import write_json
-from common.workflow import build, ownership
-from common.workflow.build import _errors, _show, _waits, _watch
+from common.workflow import ownership, reports
 from common.workflow.plan import JobPlan, tasks
 from common.workflow.progress import JobProgress
+from common.workflow.reports import Work, _errors, _show, _waits, _watch
 from common.workflow.state import Folders
 from common.workflow.time_left import makespan
 from tests.conftest import Project
@@ -32,10 +32,10 @@ def test_what_goes_wrong_in_showing_progress_is_one_line_and_ends_nothing(
     def broken(*arguments: object) -> None:
         raise RuntimeError("the bar fell down\nand more")
 
-    monkeypatch.setattr(build, "in_flight", broken)
+    monkeypatch.setattr(reports, "in_flight", broken)
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
-        _show(process, Folders(tmp_path, tmp_path / "results"), "laptop", plans(), 2)
+        _show(process, Work(Folders(tmp_path, tmp_path / "results"), "laptop", 2, plans()))
         assert process.poll() is None
     finally:
         process.kill()
@@ -60,7 +60,7 @@ def test_a_job_counts_as_done_whatever_the_clock_of_the_file_server_says(
 
     writes("completed")  # of an earlier build
     happenings = (lambda: None, lambda: writes("unfinished"), lambda: None, lambda: writes("completed"))
-    _watch(Workflow(*happenings), folders, "laptop", plans(), 2)  # type: ignore[arg-type]
+    _watch(Workflow(*happenings), Work(folders, "laptop", 2, plans()))  # type: ignore[arg-type]
     counts = [line.split(" gone, ")[1].split(",")[0] for line in capsys.readouterr().out.splitlines()]
     assert counts == ["0 of 1 jobs done", "1 of 1 jobs done"]
 
@@ -137,7 +137,7 @@ def test_jobs_of_two_papers_whose_runs_have_the_same_names_are_two(
         folders.store.write_marker(jobs[0], {"run": Outcome("completed", "")}, 1.0)
         JobProgress(folders.results, jobs[1])(jobs[1].runs[0], 0.5)
 
-    _watch(Workflow(lambda: None, ends), folders, "laptop", plans, 2)  # type: ignore[arg-type]
+    _watch(Workflow(lambda: None, ends), Work(folders, "laptop", 2, plans))  # type: ignore[arg-type]
     counts = [line.split(" gone, ")[1].split(": ")[0] for line in capsys.readouterr().out.splitlines()]
     assert counts[-1] == "1 of 2 jobs done, 1 running, 0 failed"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.workflow.analysis import Problem, analyse
+from common.workflow.analyse import Problem, analyse
 from common.workflow.state import Folders
 from tests.conftest import Project
 from tests.unit.experiments.test_execution import execute, replication

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from common.workflow.returned import Unusable, exported, figures_of, metrics_of
+from common.workflow.analysis_output import Unusable, exported, figures_of, metrics_of
 
 RUNS = pd.Series(["seed=0", "seed=1"], name="run")
 RECORDS = pd.DataFrame({"run": ["seed=0", "seed=0", "seed=1"], "loss": [2.0, 1.0, 3.0]})
@@ -87,11 +87,15 @@ def test_an_interrupt_ends_the_analysis() -> None:
 def test_numbers_truth_values_and_texts_of_any_dtype_are_kept() -> None:
     def measured(records: pd.DataFrame) -> pd.DataFrame:
         return indexed(
-            whole=pd.array([1, None], dtype="Int64"), single=np.float32(0.5),
-            text=pd.Series(["a", "b"], dtype="category"), huge=[2**70, 1],
-            boxed=[np.float64(1.5), np.bool_(True)], none=None, odd=[math.nan, math.inf],
+            whole=pd.array([1, None], dtype="Int64"),
+            single=np.float32(0.5),
+            text=pd.Series(["a", "b"], dtype="category"),
+            huge=[2**70, 1],
+            boxed=[np.float64(1.5), np.bool_(True)],
+            none=None,
+            odd=[math.nan, math.inf],
             regime_reached=[1.0, np.nan],
-        )  # fmt: skip
+        )
 
     found = metrics_of(module(measured), RECORDS, RUNS, ROOT).set_index("run")
     assert list(found.loc["seed=0", ["whole", "single", "text", "huge", "boxed"]]) == [1, 0.5, "a", 2.0**70, 1.5]

@@ -1,0 +1,118 @@
+"""`replicate accept`: results stay current after a change of code that cannot matter to them.
+
+Runs that lie here are accepted one by one; of an experiment of which none does, the published evidence is.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from common.errors import UserError
+from common.experiments import provenance
+from common.experiments.config import ReplicationConfig
+from common.experiments.grid import Run, expand
+from common.experiments.identity import Identities, same
+from common.experiments.outcomes import COMPUTED
+from common.experiments.replication import Replication, suggestion
+from common.files import read_json, write_json
+from common.sources import load_typed
+from common.workflow.discovery import find
+from common.workflow.state import Folders
+
+
+def accept(folders: Folders, target: str, scale: str, reason: str) -> str:
+    """Set the code digest of stored runs, or of published evidence, to the present one; the reason is kept.
+
+    Returns:
+        A sentence that says what was accepted.
+
+    Raises:
+        UserError: there is no such run or evidence, or something besides the code differs.
+    """
+    if not reason.strip():
+        raise UserError("accept: say why the change cannot matter (--reason …).")
+    paper, _, rest = target.partition("/")
+    experiment, _, name = rest.partition("/")
+    if not experiment:
+        raise UserError(f"accept {target}: name PAPER/EXPERIMENT or PAPER/EXPERIMENT/RUN.")
+    replication = find(folders.root, paper)
+    runs = replication.runs(experiment, scale)
+    if name and name not in (names := [run.name for run in runs]):
+        raise UserError(f"{target}: no such run at scale {scale}{suggestion(name, names)}")
+    if not name and not any(folders.store.stored(run) for run in runs):
+        return _accept_published(replication, experiment, scale, reason)
+    runs = [run for run in runs if name in ("", run.name)]
+    identities = Identities(replication, folders.store)
+    accepted = [run for run in runs if _accept(folders, identities, run, reason)]
+    return f"{len(accepted)} of {len(runs)} runs accepted at the present code."
+
+
+def _accept(folders: Folders, identities: Identities, run: Run, reason: str) -> bool:
+    stored = folders.store.stored(run)
+    if stored is None or stored.status not in COMPUTED or identities.current(run):
+        return False
+    if (damage := folders.store.damage(run)) is not None:
+        raise UserError(f"{run}: {damage}, so it has to be computed again.")
+    now = identities.inputs(run)
+    differs = [name for name in ("parameters", "data") if stored.inputs.get(name) != now[name]]
+    if differs:
+        raise UserError(f"{run}: its {' and '.join(differs)} differ too, so it has to be computed again.")
+    entry = _entry(stored.inputs["code"], now["code"], reason)
+    record = replace(stored, inputs=now, accepted=[*stored.accepted, entry])
+    folders.store.store(folders.store.folder(run), record)
+    return True
+
+
+def _entry(before: str, now: str, reason: str) -> dict[str, str]:
+    return {"from": before, "to": now, "reason": reason, "date": datetime.now(UTC).date().isoformat()}
+
+
+def _accept_published(replication: Replication, experiment: str, scale: str, reason: str) -> str:
+    """Accept what is published of an experiment, whose runs are not here; metrics, figures and verdicts stay."""
+    place = replication.root / "reports" / "published" / scale / replication.name
+    where = f"{replication.name}/{experiment} at scale {scale}"
+    content = read_json(place / "provenance.json") if (place / "provenance.json").is_file() else {"experiments": {}}
+    facts = content["experiments"].get(experiment)
+    if facts is None:
+        raise UserError(f"{where}: no run lies here and nothing is published, so there is nothing to accept.")
+    runs = replication.runs(experiment, scale)
+    now = replication.code_digest(experiment, "run")
+    if facts.get("code") == now:
+        return f"What is published of {where} is of the present code."
+    published = {row["run"] for row in read_json(place / "metrics.json")[experiment]}
+    differs = [] if published == {run.name for run in runs} else ["runs"]
+    if any(_settings_at(commit, replication, runs) != _settings(runs) for commit in facts["commit"].split(", ")):
+        differs.append("parameters")
+    identities = Identities(replication, Folders(replication.root, replication.root / "results").store)
+    if not any(same(facts.get("data", {}), identities.inputs(run)["data"]) for run in runs):
+        differs.append("data")
+    if differs:
+        raise UserError(
+            f"{where}: the {' and '.join(differs)} of what is published differ too; run and publish it again."
+        )
+    facts["accepted"] = [*facts.get("accepted", []), _entry(facts.get("code") or "unknown", now, reason)]
+    facts["code"] = now
+    write_json(place / "provenance.json", content)
+    return f"What is published of {where}, {facts['runs']} runs, is accepted at the present code; commit it."
+
+
+def _settings(runs: list[Run]) -> Mapping[str, Any]:
+    return {run.name: dict(run.settings) for run in runs}
+
+
+def _settings_at(commit: str, replication: Replication, runs: list[Run]) -> Mapping[str, Any] | None:
+    """What config.yaml gave to the runs of an experiment when it stood at a commit; None where it did not name it."""
+    path = replication.folder / "config.yaml"
+    text = provenance.file_at(replication.root, commit, path)
+    if text is None or not runs:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        copy.write_text(text)
+        config = load_typed(copy, ReplicationConfig).root.get(runs[0].experiment)
+    if config is None:
+        return None
+    return _settings(expand(replication.name, runs[0].experiment, config, runs[0].scale))

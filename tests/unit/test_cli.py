@@ -1,0 +1,21 @@
+"""A command is found by its name: docs/architecture.md says where, and it is so."""
+
+from pathlib import Path
+
+import pytest
+
+from common import workflow
+from common.cli import app
+
+FOLDER = Path(workflow.__file__).parent
+ELSEWHERE = {"list": "tables", "status": "tables", "claims": "tables"}
+LOWER = {"data": "datasets/fetching.py", "diff": "reports/comparison.py"}
+COMMANDS = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_a_command_does_is_in_the_file_of_its_name(name: str) -> None:
+    path = FOLDER.parent / LOWER[name] if name in LOWER else FOLDER / f"{ELSEWHERE.get(name, name)}.py"
+    assert path.is_file()
+    if name not in {*LOWER, *ELSEWHERE}:
+        assert path.read_text().startswith(f'"""`replicate {name}`'), "its first line names the command"
