@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import torch
 import torch.autograd.forward_ad as forward
 
-from common.hessian.problem import Chunk, Problem
+from common.hessian.chunks import Chunk
+from common.hessian.problem import Problem
 
 
 @contextmanager

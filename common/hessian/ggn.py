@@ -14,8 +14,9 @@ from functools import partial
 
 import torch
 
+from common.hessian.chunks import Chunk
 from common.hessian.forward_mode import forward_derivative
-from common.hessian.problem import Chunk, Problem
+from common.hessian.problem import Problem
 from common.hessian.products import MEMORY_LIMIT, LinearOperator, RecordedGradient, recorded_gradient
 from common.hessian.random import generator
 

@@ -17,9 +17,10 @@ import torch
 import torch.autograd.forward_ad as forward
 from torch.overrides import TorchFunctionMode
 
+from common.hessian.chunks import Chunk
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.forward_mode import dual_parameters
-from common.hessian.problem import Chunk, Problem
+from common.hessian.problem import Problem
 from common.hessian.random import generator, normal
 from common.hessian.structure import kinks_of
 

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from common.hessian.chunks import Chunk
 from common.hessian.layers import LinearRule, Rule, rule_of
 from common.hessian.linearisation import Linearisation
-from common.hessian.problem import Chunk, Problem
+from common.hessian.problem import Problem
 
 
 @dataclass

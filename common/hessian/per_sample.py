@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
+from common.hessian.chunks import Chunk
 from common.hessian.layerwise import LayerwiseLinearisation, layerwise
 from common.hessian.linearisation import Linearisation
-from common.hessian.problem import Chunk, Problem
+from common.hessian.problem import Problem
 from common.hessian.vmapped import VmappedLinearisation
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
+from common.hessian.chunks import Chunk
 from common.hessian.layers import rule_of
-from common.hessian.problem import Chunk, Problem
+from common.hessian.problem import Problem
 
 PASS_COST = 4 / 3
 """Forward, backward to the activations, and both again for the second derivative: four thirds of a gradient."""

@@ -6,11 +6,9 @@ The data are taken in chunks; sums over examples are divided once, so an uneven 
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import nn
@@ -19,24 +17,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from common.hessian.chunks import Chunk, Inputs, chunks_of, take
 from common.hessian.double_backward import agrees_with_differences, custom_functions
 from common.hessian.losses import Loss, OutputCurvature, output_curvature, reduction_of
 from common.hessian.structure import Structure, inspect
-
-Inputs = Any
-"""A tensor [n, …], or a tuple or a dict of such tensors (called as model(*inputs), model(**inputs))."""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Examples that are passed through the model together."""
-
-    index: int
-    inputs: Inputs
-    targets: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.targets)
 
 
 class Problem:
@@ -86,7 +70,7 @@ class Problem:
         self.size = sum(self.sizes)
         self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
         self.convolutions = sum(isinstance(m, nn.Conv1d | nn.Conv2d | nn.Conv3d) for m in model.modules())
-        self.chunks = _chunks(data, chunk or (256 if self.convolutions else 2048), self.device)
+        self.chunks = chunks_of(data, chunk or (256 if self.convolutions else 2048), self.device)
         self.count = sum(len(part) for part in self.chunks)
         _check_targets(loss, self.chunks)
         self._check_outputs()
@@ -278,45 +262,6 @@ class Problem:
             with torch.no_grad():
                 for parameter, value in zip(self.parameters, before, strict=True):
                     parameter.copy_(value)
-
-
-def take(inputs: Inputs, part: slice | torch.Tensor) -> Inputs:
-    """These examples of a tensor, a tuple or a dict of tensors.
-
-    Example:
-        >>> take({"a": torch.arange(3)}, slice(1, 3))
-        {'a': tensor([1, 2])}
-    """
-    return map_inputs(inputs, lambda tensor: tensor[part])
-
-
-def map_inputs(inputs: Inputs, function: Callable[[torch.Tensor], torch.Tensor]) -> Inputs:
-    """`function` of the tensor, or of each tensor of a tuple, list or dict."""
-    if isinstance(inputs, dict):
-        return {key: function(value) for key, value in inputs.items()}
-    if isinstance(inputs, tuple | list):
-        return tuple(function(value) for value in inputs)
-    return function(inputs)
-
-
-def _length(inputs: Inputs) -> int:
-    tensors = list(inputs.values()) if isinstance(inputs, dict) else inputs
-    return len(tensors[0]) if isinstance(tensors, tuple | list) else len(tensors)
-
-
-def _chunks(data: Any, size: int, device: torch.device) -> list[Chunk]:
-    pair = isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], torch.Tensor)
-    chunks: list[Chunk] = []
-    for inputs, targets in [data] if pair else data:
-        if _length(inputs) != len(targets):
-            raise ValueError(f"{_length(inputs)} inputs and {len(targets)} targets: every example needs both.")
-        for start in range(0, len(targets), size):
-            part = slice(start, start + size)
-            here = map_inputs(take(inputs, part), lambda tensor: tensor.to(device))
-            chunks.append(Chunk(len(chunks), here, targets[part].to(device)))
-    if not chunks:
-        raise ValueError("The data hold no example.")
-    return chunks
 
 
 def _selected(model: nn.Module, names: Iterable[str] | None) -> tuple[list[str], list[nn.Parameter]]:

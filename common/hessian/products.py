@@ -20,7 +20,8 @@ from typing import Any
 
 import torch
 
-from common.hessian.problem import Chunk, Problem
+from common.hessian.chunks import Chunk
+from common.hessian.problem import Problem
 
 MEMORY_LIMIT = 2 << 30
 """Bytes of recorded graphs that an operator keeps, unless told otherwise."""

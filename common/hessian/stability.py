@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch.func import grad, vjp, vmap
 
+from common.hessian.chunks import map_inputs, take
 from common.hessian.estimates import Estimate, square_root
 from common.hessian.lanczos import Product, lanczos
-from common.hessian.problem import Problem, map_inputs, take
+from common.hessian.problem import Problem
 from common.hessian.random import generator, normal
 from common.hessian.vmapped import LARGEST_BLOCK
 

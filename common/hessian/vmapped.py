@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch.func import vjp, vmap
 
+from common.hessian.chunks import Chunk, map_inputs, take
 from common.hessian.linearisation import Linearisation
-from common.hessian.problem import Chunk, Problem, map_inputs, take
+from common.hessian.problem import Problem
 
 LARGEST_BLOCK = 256 << 20
 """Bytes of gradients of single examples that are held at once."""

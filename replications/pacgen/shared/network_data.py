@@ -17,7 +17,7 @@ CLASSES = 10
 def load_problem(runs: Sequence[Any], context: RunContext) -> tuple[Problem, Problem]:
     """Training and test images of each run's seed, [k, n, 784] in float32; the test set is shared.
 
-    The subset of training images hangs on the seed alone, so that networks are measured on what they were trained on.
+    The subset of training images depends on the seed alone, so that networks are measured on what they were trained on.
     """
     setting = runs[0]
     data = context.data(setting.dataset)

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from common.datasets.splits import Split
 from common.models.wide_resnet import WideResNet
-from common.training.images import PADDING, ImageBatches
+from common.training.images import PADDING, ImageBatches, Standardise
 from common.training.residual import Recipe, ResidualTraining, cross_entropy
 from common.training.schedules import linear_decay
 
@@ -166,3 +167,9 @@ def test_the_schedule_holds_falls_in_a_straight_line_and_holds_again() -> None:
     assert linear_decay(1.0) == pytest.approx(0.01)
     with pytest.raises(ValueError, match="in order"):
         linear_decay(0.5, hold=0.9, end=0.5)
+
+
+def test_statistics_may_be_given_as_shares_of_255() -> None:
+    pictures, targets = images(9)
+    by_shares = Standardise.by_shares(*Split("images", pictures, targets).channel_statistics())
+    assert torch.allclose(by_shares(pictures), ImageBatches(pictures, targets).normalise(pictures), atol=1e-5)
