@@ -17,9 +17,7 @@ FORMATTED = sorted({*CODE, *(path for folder in ("tests", "benchmarks") for path
 # Folders that are still to be brought to it; only ever fewer.
 WITH_LONG_CALLS = ("common/optim", "common/training")
 WITH_SKIPS = (
-    "replications/sgd_stability",
     *(f"tests/unit/{name}" for name in ("datasets", "hessian", "optim", "training")),
-    *(f"tests/unit/replications/{name}" for name in ("grokking", "sgd_stability")),
     "tests/calibration",
     "benchmarks",
 )
