@@ -92,7 +92,7 @@ def _peer(g: dict[str, float], key: str, name: str) -> Peer:
 def measured(work: Workload, repetitions: int) -> Iterator[Row]:
     """All rows of one network."""
     problem = Problem(work.model, nn.CrossEntropyLoss(), (work.inputs, work.targets), chunk=work.chunk)
-    vector = signs((problem.size,), generator(0), problem.parameters[0].detach())
+    vector = problem.random_signs(generator(0))
     hessian, ggn = Hessian(problem), GGN(problem)
     weights = signs((problem.count,), generator(1), vector)
     name = work.name
@@ -128,8 +128,7 @@ def measured(work: Workload, repetitions: int) -> Iterator[Row]:
 
 def _trace_rows(problem: Problem, hessian: Hessian, name: str, g: dict[str, float]) -> Iterator[Row]:
     source = generator(3)
-    like = problem.parameters[0].detach()
-    forms = torch.tensor([hessian.quadratic_form(signs((problem.size,), source, like)) for _ in range(24)]).double()
+    forms = torch.tensor([hessian.quadratic_form(problem.random_signs(source)) for _ in range(24)]).double()
     probes = max(1.0, float(forms.var() / (0.01 * trace(problem).value) ** 2))
     below, ratio = TRACE[name]
     target = f"≤ {below} g, ≥ {1 / ratio:.0f}× cheaper"

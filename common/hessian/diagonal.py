@@ -127,7 +127,7 @@ def _hessian_draw(problem: Problem, seed: int) -> Callable[[], list[torch.Tensor
     operator, source = Hessian(problem), generator(seed)
 
     def draw() -> list[torch.Tensor]:
-        vector = signs((problem.size,), source, problem.parameters[0].detach())
+        vector = problem.random_signs(source)
         return problem.split(vector * (operator @ vector))
 
     return draw

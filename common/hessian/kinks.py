@@ -21,7 +21,7 @@ from common.hessian.chunks import Chunk
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.forward_mode import dual_parameters
 from common.hessian.problem import Problem
-from common.hessian.random import generator, normal
+from common.hessian.random import generator
 from common.hessian.structure import kinks_of
 
 _FUNCTIONS = {
@@ -55,10 +55,9 @@ def kink_term(
         raise ValueError(f"The kink term needs forward derivatives, which {custom[0]} may not have.")
     slopes = [_slopes(problem, chunk) for chunk in problem.chunks]
     source = generator(seed)
-    like = problem.parameters[0].detach()
 
     def draw() -> float:
-        direction = problem.split(sigma * normal((problem.size,), source, like))
+        direction = problem.split(sigma * problem.random_normal(source))
         parts = (_excess(problem, *pair, direction) for pair in zip(problem.chunks, slopes, strict=True))
         return math.fsum(parts) * problem.scale
 

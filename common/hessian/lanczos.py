@@ -172,9 +172,7 @@ def eigenpairs(
         >>> [round(value, 4) for value in found.values.tolist()]
         [4.0, 1.0]
     """
-    first = (
-        normal((operator.size,), generator(seed), operator.problem.parameters[0].detach()) if start is None else start
-    )
+    first = operator.problem.random_normal(generator(seed)) if start is None else start
     before = operator.cost
     found = lanczos(
         operator.__matmul__,

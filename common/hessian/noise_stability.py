@@ -15,7 +15,7 @@ import torch
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.kinks import has_kinks, kink_term
 from common.hessian.problem import Problem
-from common.hessian.random import generator, normal
+from common.hessian.random import generator
 from common.hessian.traces import trace
 
 
@@ -106,12 +106,7 @@ def noise_stability(
     if not sigma > 0:
         raise ValueError(f"σ = {sigma}: it must be positive.")
     source = generator(seed)
-    like = problem.parameters[0].detach()
-
-    def direction() -> torch.Tensor:
-        return sigma * normal((problem.size,), source, like)
-
-    method = "normal noise, antithetic"
+    direction, method = lambda: sigma * problem.random_normal(source), "normal noise, antithetic"
     change = loss_change(problem, direction, relative_error=relative_error, budget=budget, seed=seed, method=method)
     found = trace(problem, relative_error=relative_error / 2, budget=budget, seed=seed)
     curvature = found.scaled(sigma**2 / 2, f"σ²/2 · {found.method}")

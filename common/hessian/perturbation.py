@@ -30,12 +30,15 @@ def trace_from_perturbations(
         >>> abs(found.value - 4) < 4 * found.standard_error
         True
     """
-    source, like = generator(seed), problem.parameters[0].detach()
-
-    def direction() -> torch.Tensor:
-        return radius * normal((problem.size,), source, like)
-
-    change = loss_change(problem, direction, relative_error=relative_error, budget=budget, seed=seed, method="")
+    source = generator(seed)
+    change = loss_change(
+        problem,
+        lambda: radius * problem.random_normal(source),
+        relative_error=relative_error,
+        budget=budget,
+        seed=seed,
+        method="",
+    )
     return change.scaled(2 / radius**2, "isotropic perturbations")
 
 
@@ -99,9 +102,9 @@ def hessian_lipschitz(
     here, there = Hessian(problem, memory_limit=0), Hessian(problem, memory_limit=0)
     found = []
     for _ in range(draws):
-        step = normal((problem.size,), source, at)
+        step = problem.random_normal(source)
         step = step * (radius / step.norm())
-        start = normal((problem.size,), source, at)
+        start = problem.random_normal(source)
         difference = partial(_difference, problem, at + step, there, here)
         largest = lanczos(difference, start, 1, which="magnitude", relative_error=0.01, products=products)
         found.append(abs(float(largest.values[0])) / radius)

@@ -20,6 +20,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from common.hessian.chunks import Chunk, Inputs, chunks_of, take
 from common.hessian.double_backward import agrees_with_differences, custom_functions
 from common.hessian.losses import Loss, OutputCurvature, output_curvature, reduction_of
+from common.hessian.random import normal, signs
 from common.hessian.structure import Structure, inspect
 
 
@@ -232,6 +233,14 @@ class Problem:
     def vector(self) -> torch.Tensor:
         """The selected parameters, flat [P] (a copy)."""
         return self.flat([parameter.detach() for parameter in self.parameters])
+
+    def random_signs(self, source: torch.Generator) -> torch.Tensor:
+        """A probe vector [P] of independent signs ±1."""
+        return signs((self.size,), source, self.parameters[0].detach())
+
+    def random_normal(self, source: torch.Generator) -> torch.Tensor:
+        """A vector [P] of independent standard normal numbers."""
+        return normal((self.size,), source, self.parameters[0].detach())
 
     def flat(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """Tensors in the shapes of `parameters` as one vector [P]."""

@@ -14,7 +14,7 @@ import torch
 from common.hessian.estimates import Accuracy, Estimate, average, square_root, widened
 from common.hessian.lanczos import Krylov
 from common.hessian.products import LinearOperator
-from common.hessian.random import generator, normal, signs
+from common.hessian.random import generator
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def spectrum(operator: LinearOperator, *, vectors: int = 4, steps: int = 64, see
     before, made = operator.cost, operator.products
     nodes, weights = [], []
     for _ in range(vectors):
-        krylov = Krylov(operator.__matmul__, normal((operator.size,), source, operator.problem.parameters[0].detach()))
+        krylov = Krylov(operator.__matmul__, operator.problem.random_normal(source))
         while krylov.extend() and krylov.size < steps:
             pass
         theta, coefficients = torch.linalg.eigh(krylov.tridiagonal())
@@ -138,9 +138,8 @@ def squared_frobenius_norm(
         4.0
     """
     source = generator(seed)
-    like = operator.problem.parameters[0].detach()
     return average(
-        lambda: float((operator @ signs((operator.size,), source, like)).double().square().sum()),
+        lambda: float((operator @ operator.problem.random_signs(source)).double().square().sum()),
         cost=operator.product_cost,
         accuracy=Accuracy(relative_error, budget),
         seed=seed,

@@ -20,14 +20,14 @@ from common.hessian.chunks import map_inputs, take
 from common.hessian.estimates import Estimate, square_root
 from common.hessian.lanczos import Product, lanczos
 from common.hessian.problem import Problem
-from common.hessian.random import generator, normal
+from common.hessian.random import generator
 from common.hessian.vmapped import LARGEST_BLOCK
 
 
 class SampleHessians:
     """Products with H, with 1/N Σ Hₙ² and with Σ_H, from batched products with the Hessian of each example.
 
-    Backward over backward (mapped forward over backward is wrong through LayerNorm in torch 2.13), in blocks of
+    Backward over backward (forward over backward under vmap is wrong through LayerNorm in torch 2.13), in blocks of
     examples; memory for P numbers an example.
 
     Attributes:
@@ -162,7 +162,7 @@ def _largest(
 ) -> Estimate:
     drawn = start is None
     if start is None:
-        start = normal((hessians.problem.size,), generator(seed), hessians.problem.parameters[0].detach())
+        start = hessians.problem.random_normal(generator(seed))
     found = lanczos(
         product, start, 1, which="largest", relative_error=relative_error, products=products, random_start=drawn
     )

@@ -227,16 +227,11 @@ def hutchinson_trace(
         4
     """
     source = generator(seed)
-    like = operator.problem.parameters[0].detach()
-
-    def draw() -> float:
-        vector = signs((operator.size,), source, like)
-        return operator.quadratic_form(vector)
 
     accuracy = Accuracy(relative_error, budget, absolute_error)
     before = operator.cost
     estimate = average(
-        draw,
+        lambda: operator.quadratic_form(operator.problem.random_signs(source)),
         cost=operator.quadratic_form_cost,
         accuracy=accuracy,
         seed=seed,

@@ -43,7 +43,7 @@ def sharpness_from_perturbations(
         >>> round(sharpness_from_perturbations(problem, 0.1).value, 3)
         4.0
     """
-    first = normal((problem.size,), generator(seed), problem.parameters[0].detach()) if start is None else start
+    first = problem.random_normal(generator(seed)) if start is None else start
 
     def onto_ball(step: torch.Tensor) -> torch.Tensor:
         factor = radius / max(float(step.norm()), radius)
