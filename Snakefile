@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from common.output import in_utf8
-from common.workflow.jobstep import become_own_job
+from common.workflow.slurm_job import become_own_job
 
 in_utf8()
 become_own_job(sys.argv, os.environ)

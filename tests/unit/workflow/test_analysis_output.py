@@ -16,7 +16,7 @@ from common.workflow.analysis_output import Unusable, exported, figures_of, metr
 RUNS = pd.Series(["seed=0", "seed=1"], name="run")
 RECORDS = pd.DataFrame({"run": ["seed=0", "seed=0", "seed=1"], "loss": [2.0, 1.0, 3.0]})
 ROOT = Path(__file__).parents[3]
-HERE = r"^tests/unit/workflow/test_returned.py:\d+: "
+HERE = r"^tests/unit/workflow/test_analysis_output.py:\d+: "
 
 
 def module(metrics: Any = None, figures: Any = None) -> Any:

@@ -12,8 +12,8 @@ import pytest
 
 from common.errors import UserError
 from common.workflow.graph import GATHERED, Graph
-from common.workflow.jobstep import job_command
 from common.workflow.slurm import check_cluster
+from common.workflow.slurm_job import job_command
 from tests.conftest import Project
 
 
