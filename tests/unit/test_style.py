@@ -13,12 +13,8 @@ CODE = sorted(path for folder in ("common", "replications") for path in (ROOT / 
 FORMATTED = sorted({*CODE, *(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))})
 
 # Folders that are still to be brought to it; only ever fewer.
-WITH_LONG_CALLS = ("common/optim", "common/training")
-WITH_SKIPS = (
-    *(f"tests/unit/{name}" for name in ("datasets", "hessian", "optim", "training")),
-    "tests/calibration",
-    "benchmarks",
-)
+WITH_LONG_CALLS = ("common/optim",)
+WITH_SKIPS: tuple[str, ...] = ()
 
 
 def long_calls(source: str) -> list[int]:
