@@ -20,6 +20,33 @@ LARGEST_ROWS = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """How gradient noise lies along curvature (Wu, Wang and Su 2022), exactly.
+
+    Attributes:
+        mu: Tr(ΣG) / (2 L ‖G‖²_F) = alpha · beta.
+        alpha: Tr(ΣG) / (‖Σ‖_F ‖G‖_F), the cosine.
+        beta: ‖Σ‖_F / (2 L ‖G‖_F), the relative size.
+        gamma: min_n ‖gₙ‖²_G / mean_n ‖gₙ‖²_G with gₙ the gradient of the output of example n and ‖g‖²_G = gᵀGg;
+            None unless the model has one output.
+        noise_trace, noise_norm, curvature_norm, noise_curvature: Tr Σ, ‖Σ‖_F, ‖G‖_F, Tr(ΣG).
+        loss: L.
+        cost: in gradient-equivalents.
+    """
+
+    mu: float
+    alpha: float
+    beta: float
+    gamma: float | None
+    noise_trace: float
+    noise_norm: float
+    curvature_norm: float
+    noise_curvature: float
+    loss: float
+    cost: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class EmpiricalNTK:
     """K = J Jᵀ with what is needed to read curvature and noise off it.
 
@@ -63,6 +90,35 @@ class EmpiricalNTK:
         blocks = self.gram.view(count, outputs, count, outputs)
         cross = torch.einsum("nd,ndme,mer->nmr", self.residuals, blocks, self.factor).reshape(count, count * rank)
         return cross - cross.mean(0, keepdim=True) if centred else cross
+
+    def alignment(self, centred: bool = True) -> Alignment:
+        """Alignment factors, for a loss that is a mean; see the function `alignment`.
+
+        Raises:
+            ValueError: loss zero or no curvature (0/0).
+        """
+        count, outputs = self.residuals.shape
+        noise, curvature = self.gradients(centred) / count, self.ggn()
+        noise_norm, curvature_norm = float(noise.norm()), float(curvature.norm())
+        cross = float(self.gradients_by_outputs(centred).square().sum()) / count**2
+        if not self.loss > 0 or not noise_norm > 0 or not curvature_norm > 0:
+            raise ValueError("Loss, gradient noise or curvature is zero here: the alignment factors are 0/0.")
+        gamma = None
+        if outputs == 1:
+            along = (self.gram @ (self.gram * self.factor.view(-1).square()[:, None])).diagonal()
+            gamma = float(along.min() / along.mean())
+        return Alignment(
+            mu=cross / (2 * self.loss * curvature_norm**2),
+            alpha=cross / (noise_norm * curvature_norm),
+            beta=noise_norm / (2 * self.loss * curvature_norm),
+            gamma=gamma,
+            noise_trace=float(noise.trace()),
+            noise_norm=noise_norm,
+            curvature_norm=curvature_norm,
+            noise_curvature=cross,
+            loss=self.loss,
+            cost=self.cost,
+        )
 
 
 def empirical_ntk(problem: Problem) -> EmpiricalNTK:
@@ -134,33 +190,6 @@ def ggn_frobenius_norm(problem: Problem) -> Estimate:
     return Estimate(value, passes=1, cost=kernel.cost, method="exact, empirical NTK")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Alignment:
-    """How gradient noise lies along curvature (Wu, Wang and Su 2022), exactly.
-
-    Attributes:
-        mu: Tr(ΣG) / (2 L ‖G‖²_F) = alpha · beta.
-        alpha: Tr(ΣG) / (‖Σ‖_F ‖G‖_F), the cosine.
-        beta: ‖Σ‖_F / (2 L ‖G‖_F), the relative size.
-        gamma: min_n ‖gₙ‖²_G / mean_n ‖gₙ‖²_G with gₙ the gradient of the output of example n and ‖g‖²_G = gᵀGg;
-            None unless the model has one output.
-        noise_trace, noise_norm, curvature_norm, noise_curvature: Tr Σ, ‖Σ‖_F, ‖G‖_F, Tr(ΣG).
-        loss: L.
-        cost: in gradient-equivalents.
-    """
-
-    mu: float
-    alpha: float
-    beta: float
-    gamma: float | None
-    noise_trace: float
-    noise_norm: float
-    curvature_norm: float
-    noise_curvature: float
-    loss: float
-    cost: float
-
-
 def alignment(problem: Problem, *, centred: bool = True) -> Alignment:
     """Alignment factors of noise covariance Σ and GGN G; all are invariant to a factor before the loss.
 
@@ -179,26 +208,4 @@ def alignment(problem: Problem, *, centred: bool = True) -> Alignment:
         True
     """
     problem.require_mean()
-    kernel = empirical_ntk(problem)
-    count = problem.count
-    noise, curvature = kernel.gradients(centred) / count, kernel.ggn()
-    noise_norm, curvature_norm = float(noise.norm()), float(curvature.norm())
-    cross = float(kernel.gradients_by_outputs(centred).square().sum()) / count**2
-    if not kernel.loss > 0 or not noise_norm > 0 or not curvature_norm > 0:
-        raise ValueError("Loss, gradient noise or curvature is zero here: the alignment factors are 0/0.")
-    gamma = None
-    if problem.outputs_per_example == 1:
-        along = (kernel.gram @ (kernel.gram * kernel.factor.view(-1).square()[:, None])).diagonal()
-        gamma = float(along.min() / along.mean())
-    return Alignment(
-        mu=cross / (2 * kernel.loss * curvature_norm**2),
-        alpha=cross / (noise_norm * curvature_norm),
-        beta=noise_norm / (2 * kernel.loss * curvature_norm),
-        gamma=gamma,
-        noise_trace=float(noise.trace()),
-        noise_norm=noise_norm,
-        curvature_norm=curvature_norm,
-        noise_curvature=cross,
-        loss=kernel.loss,
-        cost=kernel.cost,
-    )
+    return empirical_ntk(problem).alignment(centred)

@@ -1,13 +1,14 @@
 """Figure 18: how gradient noise aligns with curvature along training and with growing width; its CIFAR-10 twin."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+
+import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.experiments.parameters import DatasetName
 from common.training import Batches, Descent
 
-from .shared.scalar_networks import alignment_factors, draw_images, draw_networks, member_hessians, parameter_count
+from .shared.scalar_networks import draw_images, draw_networks, member_hessians, parameter_count
 
 FIGURE = "Wu 2025, Fig. 18; not stated"
 OURS = "our choice, D27"
@@ -49,8 +50,25 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             if taken < step:
                 context.diverged(run, f"the loss was not finite before step {step}")
                 continue
-            errors = layered.errors[:, 0]
-            factors = asdict(alignment_factors(errors, layered.kernel()))
-            context.record(run, step=step, loss=float(errors.square().mean()), parameters=count, **factors)
+            ntk = layered.ntk()
+            found = ntk.alignment()
+            context.record(
+                run,
+                step=step,
+                loss=found.loss,
+                parameters=count,
+                alpha=found.alpha,
+                beta=found.beta,
+                mu=found.mu,
+                gamma=found.gamma,
+                frobenius=found.curvature_norm,
+                uneven_errors=_unevenness(layered.errors.square()),
+                uneven_gradients=_unevenness(ntk.gram.square().sum(1)),
+            )
         context.progress(step, setting.measured[-1])
         context.checkpoint({"descent": descent.state(), "done": done})
+
+
+def _unevenness(values: torch.Tensor) -> float:
+    """Standard deviation over mean: of e_i², and of ‖g_i‖²_G, which is in proportion to the square of a row of K."""
+    return float(values.std() / values.mean())

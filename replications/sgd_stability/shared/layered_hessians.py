@@ -12,6 +12,7 @@ import torch
 
 from common.hessian.estimates import Estimate
 from common.hessian.lanczos import Product, lanczos
+from common.hessian.ntk import EmpiricalNTK
 from common.models import FullyConnected
 
 
@@ -98,6 +99,19 @@ class LayeredHessians:
             if number:
                 slopes = (slopes @ self._weights[number]) * self._active[number - 1][:, None, :]
         return gram
+
+    def ntk(self) -> EmpiricalNTK:
+        """`kernel` with residuals and loss, as `common.hessian.empirical_ntk` makes it."""
+        outputs = self.errors.shape[1]
+        factor = self._scale**0.5 * torch.eye(outputs).to(self.errors)
+        return EmpiricalNTK(
+            gram=self.kernel(),
+            factor=factor.expand(self.count, outputs, outputs),
+            residuals=self._slopes[-1],
+            loss=float(self.errors.square().mean()),
+            scale=1 / self.count,
+            cost=1.0,
+        )
 
     def _along(self, vector: torch.Tensor) -> _Change:
         """The change of every example along one vector for all."""

@@ -1,10 +1,9 @@
-"""Fully connected networks with one output on two-class images: data, members, and their alignment factors.
+"""Fully connected networks with one output on two-class images: data, members, and their Hessians.
 
 All is in coordinates of the span of the training images (`common.training.input_span`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -14,7 +13,6 @@ from common.training import FullyConnectedEnsemble
 from common.training.input_span import join_first_layer, span, split_first_layer
 
 from .layered_hessians import LayeredHessians
-from .linearised_sgd import alignment
 from .parity import parity
 
 
@@ -71,50 +69,3 @@ def member_hessians(networks: FullyConnectedEnsemble, images: Images) -> list[La
         LayeredHessians(networks.module(member).double(), inputs.double(), targets.double())
         for member, (inputs, targets) in enumerate(zip(images.inputs, images.targets, strict=True))
     ]
-
-
-@dataclass(frozen=True)
-class Factors:
-    """Alignment factors (Wu 2025, eqs. 7 to 9), the norm of H, and how uneven errors and gradients are.
-
-    Attributes:
-        frobenius: ‖H‖_F = 2 ‖G‖_F.
-        uneven_errors, uneven_gradients: standard deviation over mean of e_i² and of ‖g_i‖²_G.
-    """
-
-    alpha: float
-    beta: float
-    mu: float
-    gamma: float
-    frobenius: float
-    uneven_errors: float
-    uneven_gradients: float
-
-
-@torch.no_grad()
-def alignment_factors(errors: torch.Tensor, kernel: torch.Tensor) -> Factors:
-    """The factors of one network from e [n] and K = J Jᵀ [n, n] alone, as `common.hessian.alignment` finds them.
-
-    With N = diag(e) (K/n) diag(e), centred, Tr Σ² = ‖N‖²_F, for the lecture's L = ½ mean e² and its G and Σ.
-    """
-    count = len(kernel)
-    along = kernel.square().sum(1) / count  # ‖g_i‖²_G
-    norm = float(along.mean().sqrt())
-    noise = kernel * errors[:, None] * errors / count
-    noise = noise - noise.mean(1, keepdim=True)
-    noise = noise - noise.mean(0, keepdim=True)
-    beta = float(noise.norm() / errors.square().mean()) / norm
-    mu = float(alignment(errors[None], kernel))
-    return Factors(
-        alpha=mu / beta,
-        beta=beta,
-        mu=mu,
-        gamma=float(along.min() / along.mean()),
-        frobenius=2 * norm,
-        uneven_errors=_unevenness(errors.square()),
-        uneven_gradients=_unevenness(along),
-    )
-
-
-def _unevenness(values: torch.Tensor) -> float:
-    return float(values.std() / values.mean())

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from common.hessian import Problem, alignment
+from replications.sgd_stability.shared.linearised_sgd import alignment as alignment_of_trajectories
 from replications.sgd_stability.shared.parity import parity
 from replications.sgd_stability.shared.scalar_networks import (
-    alignment_factors,
     draw_images,
     draw_networks,
     member_hessians,
@@ -29,12 +29,13 @@ def networks() -> tuple[Any, Any]:
 def test_factors_from_the_closed_form_kernel_are_those_of_the_toolkit(networks: tuple[Any, Any]) -> None:
     ensemble, images = networks
     for member, layered in enumerate(member_hessians(ensemble, images)):
-        found = alignment_factors(layered.errors[:, 0], layered.kernel())
+        found = layered.ntk().alignment()
         data = images.inputs[member].double(), images.targets[member].double()
         expected = alignment(Problem(ensemble.module(member).double(), squared_error, data))
-        for name in ("alpha", "beta", "mu", "gamma"):
+        for name in ("alpha", "beta", "mu", "gamma", "curvature_norm", "noise_norm", "loss"):
             assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-8)
-        assert found.frobenius == pytest.approx(expected.curvature_norm, rel=1e-8)
+        of_linearised_sgd = alignment_of_trajectories(layered.errors.mT, layered.kernel())
+        assert of_linearised_sgd.item() == pytest.approx(expected.mu, rel=1e-8)
 
 
 def test_projected_images_keep_their_products_and_networks_their_outputs(networks: tuple[Any, Any]) -> None:
