@@ -99,15 +99,23 @@ def _plain_epoch(model: nn.Module, images: torch.Tensor, targets: torch.Tensor, 
     make_importable()
     from torchvision import transforms
 
-    transform = transforms.Compose([
-        transforms.RandomCrop(images.shape[-1], PADDING), transforms.RandomHorizontalFlip(), transforms.ToTensor(),
-        transforms.Normalize((0.5,) * 3, (0.25,) * 3),
-    ])  # fmt: skip
+    transform = transforms.Compose(
+        [
+            transforms.RandomCrop(images.shape[-1], PADDING),
+            transforms.RandomHorizontalFlip(),
+            transforms.ToTensor(),
+            transforms.Normalize((0.5,) * 3, (0.25,) * 3),
+        ]
+    )
     workers = 0 if device == "cpu" else 8
     loader = torch.utils.data.DataLoader(
-        _Pictures(images, targets, transform), BATCH, shuffle=True, num_workers=workers, pin_memory=device != "cpu",
+        _Pictures(images, targets, transform),
+        BATCH,
+        shuffle=True,
+        num_workers=workers,
+        pin_memory=device != "cpu",
         persistent_workers=workers > 0,
-    )  # fmt: skip
+    )
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
     loss = nn.CrossEntropyLoss()
 
@@ -149,7 +157,7 @@ def operations(name: str) -> int:
     return int(counter.get_total_flops())
 
 
-def _serve(pipe: Any, kind: str, name: str, device: str, images: int, threads: int) -> None:
+def _serve(pipe: Any, kind: str, name: str, *, device: str, images: int, threads: int) -> None:
     """One of the loops in a process of its own: milliseconds for 128 images, an epoch whenever it is asked for one."""
     (prepare_torch if kind == "ours" else torch.set_num_threads)(threads)
     source = torch.Generator().manual_seed(0)
@@ -176,7 +184,8 @@ def measured(name: str, device: str, images: int, repetitions: int, peak: float)
     pipes, processes = [], []
     for kind in ("plain", "ours"):
         here, there = spawn.Pipe()
-        process = spawn.Process(target=_serve, args=(there, kind, name, device, images, threads), daemon=True)
+        options = {"device": device, "images": images, "threads": threads}
+        process = spawn.Process(target=_serve, args=(there, kind, name), kwargs=options, daemon=True)
         process.start()
         pipes.append(here)
         processes.append(process)
@@ -194,8 +203,17 @@ def measured(name: str, device: str, images: int, repetitions: int, peak: float)
     target = TARGETS[device].get(name)
     met = None if target is None else ratio >= target
     ours = statistics.median(times[1])
-    return Row(name, device, threads, round(statistics.median(times[0]), 1), round(ours, 1),
-               round(ratio, 2), round(1000 * operations(name) / ours / peak, 3), target, met)  # fmt: skip
+    return Row(
+        network=name,
+        device=device,
+        threads=threads,
+        plain=round(statistics.median(times[0]), 1),
+        ours=round(ours, 1),
+        ratio=round(ratio, 2),
+        share_of_peak=round(1000 * operations(name) / ours / peak, 3),
+        target=target,
+        met=met,
+    )
 
 
 def main() -> None:

@@ -35,11 +35,24 @@ def main() -> None:
     for name, work in works.items():
         processor, wall, estimate = seconds(work)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{name}: {estimate}, {estimate.passes} passes; {processor:.0f} s ({wall:.0f} s of the clock), "
-              f"{processor / gradient:.0f} g, peak so far {peak:.1f} GB", flush=True)  # fmt: skip
-        rows.append({"work": name, "parameters": problem.size, "value": estimate.value, "error": estimate.error,
-                     "converged": estimate.converged, "passes": estimate.passes, "seconds": round(processor, 1),
-                     "g": round(processor / gradient, 1), "peak_gb": round(peak, 2)})  # fmt: skip
+        print(
+            f"{name}: {estimate}, {estimate.passes} passes; {processor:.0f} s ({wall:.0f} s of the clock), "
+            f"{processor / gradient:.0f} g, peak so far {peak:.1f} GB",
+            flush=True,
+        )
+        rows.append(
+            {
+                "work": name,
+                "parameters": problem.size,
+                "value": estimate.value,
+                "error": estimate.error,
+                "converged": estimate.converged,
+                "passes": estimate.passes,
+                "seconds": round(processor, 1),
+                "g": round(processor / gradient, 1),
+                "peak_gb": round(peak, 2),
+            }
+        )
     RESULTS.parent.mkdir(exist_ok=True)
     write_json(RESULTS, rows)
 
@@ -48,9 +61,15 @@ def trained() -> Problem:
     """784-4096-4096-1200-10, tanh, after a few steps on pictures of ten patterns."""
     torch.manual_seed(0)
     model = nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 4096), nn.Tanh(), nn.Linear(4096, 4096), nn.Tanh(), nn.Linear(4096, 1200),
-        nn.Tanh(), nn.Linear(1200, 10),
-    )  # fmt: skip
+        nn.Flatten(),
+        nn.Linear(784, 4096),
+        nn.Tanh(),
+        nn.Linear(4096, 4096),
+        nn.Tanh(),
+        nn.Linear(4096, 1200),
+        nn.Tanh(),
+        nn.Linear(1200, 10),
+    )
     inputs, targets = images(EXAMPLES, 1, 28, torch.Generator().manual_seed(0))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(5):

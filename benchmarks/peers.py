@@ -77,9 +77,10 @@ def backpack(work: Workload) -> Work:
         return once
 
     return {
-        "BackPACK norms": run(BatchL2Grad), "BackPACK exact diagonal": run(DiagGGNExact),
+        "BackPACK norms": run(BatchL2Grad),
+        "BackPACK exact diagonal": run(DiagGGNExact),
         "BackPACK sampled diagonal": run(DiagGGNMC),
-    }  # fmt: skip
+    }
 
 
 def gradient(work: Workload) -> Callable[[], None]:

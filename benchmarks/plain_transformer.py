@@ -63,16 +63,12 @@ class PlainTransformer(nn.Module):
         theirs: list[Any] = list(model.blocks)
         for plain, block in zip(mine, theirs, strict=True):
             key, value = block.keys_values[member].chunk(2, dim=-1)
-            pairs = (
-                (plain.query, block.query[member]), (plain.key, key), (plain.value, value),
-                (plain.mix, block.mix[member]), (plain.expand, block.expand[member]),
-                (plain.contract, block.contract[member]),
-            )  # fmt: skip
-            for layer, matrix in pairs:
-                layer.weight.copy_(matrix.T)
-            for norm, ours in (
-                (plain.norm_attention, block.norm_attention), (plain.norm_hidden, block.norm_hidden)
-            ):  # fmt: skip
+            plain.key.weight.copy_(key.T)
+            plain.value.weight.copy_(value.T)
+            for name in ("query", "mix", "expand", "contract"):
+                getattr(plain, name).weight.copy_(getattr(block, name)[member].T)
+            for name in ("norm_attention", "norm_hidden"):
+                norm, ours = getattr(plain, name), getattr(block, name)
                 norm.weight.copy_(ours.gain[member, 0])
                 norm.bias.copy_(ours.shift[member, 0])
         return self

@@ -6,6 +6,7 @@ not installed are left out; they come with the extra `bench`.
 """
 
 import argparse
+import math
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -54,18 +55,44 @@ class Row:
     met: bool
 
 
-def row(work: str, model: str, ours: float, target: str, *, below: float | None = None, peer: str | None = None,
-        peer_g: float | None = None, at_most: float | None = None) -> Row:  # fmt: skip
+Peer = tuple[str, float] | None
+"""A peer's name and its cost in g."""
+
+
+def row(
+    work: str,
+    model: str,
+    ours: float,
+    target: str,
+    *,
+    below: float = math.inf,
+    at_most: float | None = None,
+    peer: Peer = None,
+) -> Row:
     """`below`: bound of ours in g; `at_most`: bound of the ratio."""
+    name, peer_g = peer or (None, None)
     ratio = ours / peer_g if peer_g else None
-    met = (below is None or ours <= below) and (at_most is None or (ratio is not None and ratio <= at_most))
-    return Row(work, model, round(ours, 3), peer, peer_g and round(peer_g, 2), ratio and round(ratio, 4), target, met)
+    met = ours <= below and (at_most is None or (ratio is not None and ratio <= at_most))
+    return Row(
+        work=work,
+        model=model,
+        ours_g=round(ours, 3),
+        peer=name,
+        peer_g=peer_g and round(peer_g, 2),
+        ratio=ratio and round(ratio, 4),
+        target=target,
+        met=met,
+    )
+
+
+def _peer(g: dict[str, float], key: str, name: str) -> Peer:
+    return (name, g[key]) if key in g else None
 
 
 def measured(work: Workload, repetitions: int) -> Iterator[Row]:
     """All rows of one network."""
     problem = Problem(work.model, nn.CrossEntropyLoss(), (work.inputs, work.targets), chunk=work.chunk)
-    vector = signs((problem.size,), generator(0), problem.parameters[0].detach())
+    vector = problem.random_signs(generator(0))
     hessian, ggn = Hessian(problem), GGN(problem)
     weights = signs((problem.count,), generator(1), vector)
     name = work.name
@@ -76,7 +103,7 @@ def measured(work: Workload, repetitions: int) -> Iterator[Row]:
         "GGN": lambda: ggn @ vector,
         "norms": lambda: per_sample_gradient_norms(problem),
         "sampled diagonal": lambda: diagonal(problem, "ggn", method="monte carlo", draws=2),
-        "Tr(ΣG)": lambda: ggn.form(ggn.weighted_gradient(weights)),
+        "Tr(ΣG)": lambda: ggn.quadratic_form(ggn.weighted_gradient(weights)),
     }
     if name in EXACT:
         ours["exact trace"] = lambda: exact_ggn_traces(problem)
@@ -101,9 +128,7 @@ def measured(work: Workload, repetitions: int) -> Iterator[Row]:
 
 def _trace_rows(problem: Problem, hessian: Hessian, name: str, g: dict[str, float]) -> Iterator[Row]:
     source = generator(3)
-    forms = torch.tensor([
-        hessian.form(signs((problem.size,), source, problem.parameters[0].detach())) for _ in range(24)
-    ]).double()  # fmt: skip
+    forms = torch.tensor([hessian.quadratic_form(problem.random_signs(source)) for _ in range(24)]).double()
     probes = max(1.0, float(forms.var() / (0.01 * trace(problem).value) ** 2))
     below, ratio = TRACE[name]
     target = f"≤ {below} g, ≥ {1 / ratio:.0f}× cheaper"
@@ -111,43 +136,41 @@ def _trace_rows(problem: Problem, hessian: Hessian, name: str, g: dict[str, floa
     if not compared:
         yield row("Tr H to 1 %", name, g["trace"], target, below=below, at_most=ratio)
     for peer in compared:
-        label = f"{peer.split()[0]}, {probes:.0f} probes"
-        yield row("Tr H to 1 %", name, g["trace"], target, below=below, peer=label, peer_g=probes * g[peer],
-                  at_most=ratio)  # fmt: skip
+        their = f"{peer.split()[0]}, {probes:.0f} probes", probes * g[peer]
+        yield row("Tr H to 1 %", name, g["trace"], target, below=below, at_most=ratio, peer=their)
     if name in EXACT:
-        peer_g = g.get("BackPACK exact diagonal")
-        yield row("exact Tr G", name, g["exact trace"], f"≤ {EXACT[name]} g", below=EXACT[name],
-                  peer="BackPACK, exact diagonal" if peer_g else None, peer_g=peer_g)  # fmt: skip
+        exact = _peer(g, "BackPACK exact diagonal", "BackPACK, exact diagonal")
+        yield row("exact Tr G", name, g["exact trace"], f"≤ {EXACT[name]} g", below=EXACT[name], peer=exact)
 
 
 def _product_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
     compared = [(peer, most) for peer, most in (("PyHessian product", 1.1), ("curvlinops product", 0.65)) if peer in g]
     for peer, most in compared:
-        yield row("Hessian product", name, g["product"], f"≤ {most}×", peer=peer.split()[0], peer_g=g[peer],
-                  at_most=most)  # fmt: skip
+        their = peer.split()[0], g[peer]
+        yield row("Hessian product", name, g["product"], f"≤ {most}×", at_most=most, peer=their)
     if not compared:
         yield row("Hessian product", name, g["product"], "≤ 1.1×, ≤ 0.65×", at_most=0.65)
-    yield row("GGN product", name, g["GGN"], "≤ 1.6 g, ≤ 0.7×", below=1.6, peer="curvlinops",
-              peer_g=g.get("curvlinops GGN"), at_most=0.7 if "curvlinops GGN" in g else None)  # fmt: skip
+    curvlinops = _peer(g, "curvlinops GGN", "curvlinops")
+    bound = 0.7 if curvlinops else None
+    yield row("GGN product", name, g["GGN"], "≤ 1.6 g, ≤ 0.7×", below=1.6, at_most=bound, peer=curvlinops)
 
 
 def _sample_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
-    backpack = "BackPACK" if "BackPACK norms" in g else None
-    yield row("gradient norms", name, g["norms"], f"≤ {NORMS[name]} g", below=NORMS[name], peer=backpack,
-              peer_g=g.get("BackPACK norms"))  # fmt: skip
-    yield row("GGN diagonal, a draw", name, g["sampled diagonal"] / 2, "≤ 2.1 g", below=2.1, peer=backpack,
-              peer_g=g.get("BackPACK sampled diagonal"))  # fmt: skip
+    norms = _peer(g, "BackPACK norms", "BackPACK")
+    yield row("gradient norms", name, g["norms"], f"≤ {NORMS[name]} g", below=NORMS[name], peer=norms)
+    draw = _peer(g, "BackPACK sampled diagonal", "BackPACK")
+    yield row("GGN diagonal, a draw", name, g["sampled diagonal"] / 2, "≤ 2.1 g", below=2.1, peer=draw)
     if name in EXACT:
-        peer_g = g.get("BackPACK exact diagonal")
-        yield row("GGN diagonal, exact", name, g["exact diagonal"], "≤ 1×", peer=backpack, peer_g=peer_g,
-                  at_most=1.0 if peer_g else None)  # fmt: skip
+        exact = _peer(g, "BackPACK exact diagonal", "BackPACK")
+        bound = 1.0 if exact else None
+        yield row("GGN diagonal, exact", name, g["exact diagonal"], "≤ 1×", at_most=bound, peer=exact)
     yield row("Tr(ΣG), a draw", name, g["Tr(ΣG)"], "≤ 2.2 g", below=2.2)
 
 
 def _spectrum_rows(hessian: Hessian, g: dict[str, float]) -> Iterator[Row]:
     curvlinops = g.get("curvlinops product")
-    yield row("32 Hutchinson probes", "mlp", g["32 probes"], "≤ 0.67×", peer="curvlinops",
-              peer_g=g.get("curvlinops 32 probes"), at_most=0.67)  # fmt: skip
+    their = _peer(g, "curvlinops 32 probes", "curvlinops")
+    yield row("32 Hutchinson probes", "mlp", g["32 probes"], "≤ 0.67×", at_most=0.67, peer=their)
     made = eigenpairs(hessian, 5, relative_error=1e-3).products
     work = f"top 5 to 1e-3, {made} products"
     if not curvlinops:
@@ -164,12 +187,12 @@ def _spectrum_rows(hessian: Hessian, g: dict[str, float]) -> Iterator[Row]:
 
         shape = (hessian.size, hessian.size)
         eigsh(LinearOperator(shape, matvec=product, dtype="float32"), k=5, which="LM", tol=1e-3)
-        yield row(work, "mlp", g["top 5"], "≤ 0.5×", peer=f"curvlinops + eigsh, {count[0]} products",
-                  peer_g=count[0] * curvlinops, at_most=0.5)  # fmt: skip
-        yield row("SLQ 4 × 64", "mlp", g["SLQ"], "≤ 450 g, ≤ 0.4×", below=450, peer="curvlinops, 256 products",
-                  peer_g=256 * curvlinops, at_most=0.4)  # fmt: skip
-    if "PyHessian top 5" in g:
-        yield row(work, "mlp", g["top 5"], "≤ 0.4×", peer="PyHessian", peer_g=g["PyHessian top 5"], at_most=0.4)
+        their = f"curvlinops + eigsh, {count[0]} products", count[0] * curvlinops
+        yield row(work, "mlp", g["top 5"], "≤ 0.5×", at_most=0.5, peer=their)
+        their = "curvlinops, 256 products", 256 * curvlinops
+        yield row("SLQ 4 × 64", "mlp", g["SLQ"], "≤ 450 g, ≤ 0.4×", below=450, at_most=0.4, peer=their)
+    if their := _peer(g, "PyHessian top 5", "PyHessian"):
+        yield row(work, "mlp", g["top 5"], "≤ 0.4×", at_most=0.4, peer=their)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -15,9 +15,12 @@ class Residual(nn.Module):
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(),
-            nn.Conv2d(after, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after),
-        )  # fmt: skip
+            nn.Conv2d(before, after, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(after),
+            nn.ReLU(),
+            nn.Conv2d(after, after, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(after),
+        )
         same = stride == 1 and before == after
         projection = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
         self.beside = nn.Identity() if same else projection
@@ -75,9 +78,17 @@ def mlp() -> nn.Module:
 def cnn() -> nn.Module:
     """Two convolutions and two linear layers, 220 thousand parameters, ReLU and max-pooling."""
     return nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 60), nn.ReLU(), nn.Linear(60, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(3136, 60),
+        nn.ReLU(),
+        nn.Linear(60, 10),
+    )
 
 
 def resnet20() -> nn.Module:
@@ -121,9 +132,11 @@ def workload(name: str, *, count: int | None = None) -> Workload:
     torch.manual_seed(0)
     source = torch.Generator().manual_seed(0)
     makers: dict[str, tuple[Callable[[], nn.Module], int, int, int]] = {
-        "mlp": (mlp, 2048, 2048, 30), "cnn": (cnn, 512, 256, 10), "resnet20": (resnet20, 128, 64, 4),
+        "mlp": (mlp, 2048, 2048, 30),
+        "cnn": (cnn, 512, 256, 10),
+        "resnet20": (resnet20, 128, 64, 4),
         "transformer": (Transformer, 2048, 2048, 300),
-    }  # fmt: skip
+    }
     maker, usual, chunk, steps = makers[name]
     model, count = maker(), count or usual
     if name == "transformer":

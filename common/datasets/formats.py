@@ -27,7 +27,7 @@ def read_dataset(name: str, store: Store) -> Dataset:
         _read_split(f"{name}/{label}", entry, [(store.path(files[member]), files[member]) for member in members])
         for label, members in (("train", entry.splits.train), ("test", entry.splits.test))
     )
-    return Dataset(name, entry.title, entry.classes, entry.digest, train, test)
+    return Dataset(name, entry.title, entry.classes, entry.digest, train=train, test=test)
 
 
 def _read_split(name: str, entry: Entry, files: Sequence[tuple[Path, DataFile]]) -> Split:

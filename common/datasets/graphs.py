@@ -47,12 +47,12 @@ class GraphCollection:
         """The graphs at `indices` (int64 [k]), in that order."""
         nodes, edges = _positions(self.sizes, indices), _positions(self.edge_counts, indices)
         return GraphCollection(
-            self.name,
-            self.sizes[indices],
-            self.targets[indices],
-            self.labels[nodes],
-            self.edge_counts[indices],
-            self.edges[edges],
+            name=self.name,
+            sizes=self.sizes[indices],
+            targets=self.targets[indices],
+            labels=self.labels[nodes],
+            edge_counts=self.edge_counts[indices],
+            edges=self.edges[edges],
         )
 
     def adjacency(self, width: int | None = None) -> Tensor:
@@ -106,12 +106,12 @@ def read_collection(name: str, content: bytes) -> GraphCollection:
     labels = np.frombuffer(content, "<u2", nodes, start).astype(np.int64)
     edges = np.frombuffer(content, "<u2", 2 * int(edge_counts.sum()), start + 2 * nodes).astype(np.int64)
     return GraphCollection(
-        name,
-        sizes.clone(),
-        targets.clone(),
-        torch.from_numpy(labels),
-        edge_counts.clone(),
-        torch.from_numpy(edges).view(-1, 2),
+        name=name,
+        sizes=sizes.clone(),
+        targets=targets.clone(),
+        labels=torch.from_numpy(labels),
+        edge_counts=edge_counts.clone(),
+        edges=torch.from_numpy(edges).view(-1, 2),
     )
 
 

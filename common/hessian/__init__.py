@@ -5,25 +5,19 @@ from common.hessian.diagonal import DiagonalEstimate, diagonal, estimate_ggn_dia
 from common.hessian.estimates import Accuracy, Estimate
 from common.hessian.ggn import GGN, EmpiricalFisher, MonteCarloFisher, NoiseCovariance
 from common.hessian.gradient_noise import noise_along_curvature, noise_norm, noise_trace, per_sample_gradient_norms
-from common.hessian.kernel import Alignment, Kernel, alignment, ggn_frobenius_norm, ggn_spectrum, jacobian_kernel
 from common.hessian.kinks import kink_term
 from common.hessian.lanczos import Eigenpairs, Sharpness, eigenpairs, sharpness
 from common.hessian.measure import MEASURES, Measured, measure
 from common.hessian.noise_stability import NoiseStability, noise_stability
-from common.hessian.perturbation import (
-    WorstCase,
-    box_sharpness,
-    hessian_lipschitz,
-    sharpness_from_perturbations,
-    squared_norm_from_perturbations,
-    trace_from_perturbations,
-)
+from common.hessian.ntk import Alignment, EmpiricalNTK, alignment, empirical_ntk, ggn_frobenius_norm, ggn_spectrum
+from common.hessian.perturbation import hessian_lipschitz, squared_norm_from_perturbations, trace_from_perturbations
 from common.hessian.problem import Problem
-from common.hessian.products import Hessian, Matrix, dense, quadratic_forms_by_parameter
+from common.hessian.products import Hessian, LinearOperator, dense, quadratic_forms_by_parameter
 from common.hessian.spectrum import Spectrum, frobenius_norm, spectrum, squared_frobenius_norm
 from common.hessian.stability import SampleHessians, non_uniformity, stability_factor
 from common.hessian.structure import Structure
 from common.hessian.traces import hutchinson_trace, trace, traces_by_parameter
+from common.hessian.worst_case import WorstCase, epsilon_sharpness, sharpness_from_perturbations
 
 __all__ = [
     "GGN",
@@ -33,10 +27,10 @@ __all__ = [
     "DiagonalEstimate",
     "Eigenpairs",
     "EmpiricalFisher",
+    "EmpiricalNTK",
     "Estimate",
     "Hessian",
-    "Kernel",
-    "Matrix",
+    "LinearOperator",
     "Measured",
     "MonteCarloFisher",
     "NoiseCovariance",
@@ -48,11 +42,12 @@ __all__ = [
     "Structure",
     "WorstCase",
     "alignment",
-    "box_sharpness",
     "dense",
     "dense_hessian",
     "diagonal",
     "eigenpairs",
+    "empirical_ntk",
+    "epsilon_sharpness",
     "estimate_ggn_diagonal",
     "frobenius_norm",
     "ggn_diagonal",
@@ -60,7 +55,6 @@ __all__ = [
     "ggn_spectrum",
     "hessian_lipschitz",
     "hutchinson_trace",
-    "jacobian_kernel",
     "kink_term",
     "measure",
     "noise_along_curvature",

@@ -29,6 +29,12 @@ class Maximum:
     converged: bool
     status: str
 
+    def __str__(self) -> str:
+        return (
+            f"projected gradient ascent, Barzilai–Borwein steps: {self.status}, {self.iterations} iterations, "
+            f"{self.evaluations} evaluations"
+        )
+
 
 def maximise(
     function: Callable[[Point], tuple[float, Point]],
@@ -52,27 +58,26 @@ def maximise(
     size = float((project(point + slope) - point).norm())
     scale = max(float(point.norm()), size, 1e-12)
     length = scale / max(float(slope.norm()), VANISHED)
-    for iteration in range(iterations):
-        if size <= tolerance * scale:
-            return Maximum(point, value, iteration, evaluations, True, "the projected gradient vanished")
-        accepted = False
+    for iteration in range(iterations + 1):
+        converged = size <= tolerance * scale
+        if converged or iteration == iterations:
+            status = "the projected gradient vanished" if converged else f"{iterations} iterations"
+            break
         for _ in range(20):
             candidate = project(point + length * slope)
             step = candidate - point
             new_value, new_slope = function(candidate)
             evaluations += 1
             if new_value >= value + 1e-4 * float(slope @ step):
-                accepted = True
                 break
             length /= 4
-        if not accepted:
-            return Maximum(point, value, iteration, evaluations, False, "no step along the gradient raised the loss")
+        else:
+            status = "no step along the gradient raised the loss"
+            break
         bend = -float(step @ (new_slope - slope))
         length = float(step @ step) / bend if bend > 0 else 10 * length
         point, value, slope = candidate, new_value, new_slope
         unit = scale / max(float(slope.norm()), VANISHED)
         size = float((project(point + unit * slope) - point).norm())
         length = min(max(length, 1e-3 * unit), 1e6 * unit)
-    done = size <= tolerance * scale
-    status = "the projected gradient vanished" if done else f"{iterations} iterations"
-    return Maximum(point, value, iterations, evaluations, done, status)
+    return Maximum(point, value, iteration, evaluations, converged=converged, status=status)

@@ -74,8 +74,10 @@ def diagonal(
     if method == "exact":
         return _exact_ggn(problem) if as_ggn else _exact_hessian(problem)
     if as_ggn and problem.curvature.convex:
-        return _sampled(problem, _ggn_draw(problem, generator(seed)), draws, 2 / 3, seed, "GGN diagonal, output signs")
-    return _sampled(problem, _hessian_draw(problem, seed), draws, 2.0, seed, "Hessian diagonal, v ∘ Hv")
+        draw, cost, name = _ggn_draw(problem, generator(seed)), 2 / 3, "GGN diagonal, output signs"
+    else:
+        draw, cost, name = _hessian_draw(problem, seed), 2.0, "Hessian diagonal, v ∘ Hv"
+    return _sampled(problem, draw, draws, cost=cost, seed=seed, method=name)
 
 
 def _exact_ggn(problem: Problem) -> DiagonalEstimate:
@@ -89,19 +91,19 @@ def _exact_ggn(problem: Problem) -> DiagonalEstimate:
 
 
 def _exact_hessian(problem: Problem) -> DiagonalEstimate:
-    matrix = Hessian(problem)
+    operator = Hessian(problem)
     found = torch.empty(problem.size, dtype=problem.dtype, device=problem.device)
     unit = torch.zeros_like(found)
     for place in range(problem.size):
         unit[place] = 1.0
-        found[place] = (matrix @ unit)[place]
+        found[place] = (operator @ unit)[place]
         unit[place] = 0.0
-    return _finished(problem.split(found), matrix.cost, "exact Hessian diagonal, P products")
+    return _finished(problem.split(found), operator.cost, "exact Hessian diagonal, P products")
 
 
 def _finished(tensors: list[torch.Tensor], cost: float, method: str) -> DiagonalEstimate:
     value = math.fsum(float(tensor.double().sum()) for tensor in tensors)
-    return DiagonalEstimate(tensors, Estimate(value, 0.0, passes=1, cost=cost, method=method))
+    return DiagonalEstimate(tensors, Estimate(value, passes=1, cost=cost, method=method))
 
 
 def _add(total: list[torch.Tensor], more: list[torch.Tensor]) -> None:
@@ -122,17 +124,17 @@ def _ggn_draw(problem: Problem, source: torch.Generator) -> Callable[[], list[to
 
 
 def _hessian_draw(problem: Problem, seed: int) -> Callable[[], list[torch.Tensor]]:
-    matrix, source = Hessian(problem), generator(seed)
+    operator, source = Hessian(problem), generator(seed)
 
     def draw() -> list[torch.Tensor]:
-        vector = signs((problem.size,), source, problem.parameters[0].detach())
-        return problem.split(vector * (matrix @ vector))
+        vector = problem.random_signs(source)
+        return problem.split(vector * (operator @ vector))
 
     return draw
 
 
 def _sampled(
-    problem: Problem, draw: Callable[[], list[torch.Tensor]], draws: int, cost: float, seed: int, method: str
+    problem: Problem, draw: Callable[[], list[torch.Tensor]], draws: int, *, cost: float, seed: int, method: str
 ) -> DiagonalEstimate:
     mean = [torch.zeros_like(parameter) for parameter in problem.parameters]
     spread = [torch.zeros_like(parameter) for parameter in problem.parameters]
@@ -147,7 +149,13 @@ def _sampled(
     errors = [(squares / (draws * (draws - 1))).sqrt() for squares in spread]
     sample = torch.tensor(sums, dtype=torch.float64)
     trace = Estimate(
-        float(sample.mean()), float(sample.std()) / math.sqrt(draws), draws, draws, draws * cost, seed, method
+        float(sample.mean()),
+        float(sample.std()) / math.sqrt(draws),
+        samples=draws,
+        passes=draws,
+        cost=draws * cost,
+        seed=seed,
+        method=method,
     )
     return DiagonalEstimate(mean, trace, errors)
 
@@ -209,15 +217,17 @@ def estimate_ggn_diagonal(
         spread += float(of_example.var(0).sum())
     count = problem.count
     trace = Estimate(
-        mean / count, math.sqrt(spread / probes) / count, count * probes, probes, (1 + probes) / 3,
+        mean / count,
+        math.sqrt(spread / probes) / count,
+        samples=count * probes,
+        passes=probes,
+        cost=(1 + probes) / 3,
         method="GGN diagonal, output signs",
-    )  # fmt: skip
+    )
     return DiagonalEstimate([tensor / (count * probes) for tensor in total], trace)
 
 
 def _cross_entropy(model: nn.Module, inputs: torch.Tensor, chunk: int) -> Problem:
     targets = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)
-    return Problem(
-        model, functional.cross_entropy, (inputs, targets), parameters=[n for n, _ in model.named_parameters()],
-        chunk=chunk,
-    )  # fmt: skip
+    names = [name for name, _ in model.named_parameters()]
+    return Problem(model, functional.cross_entropy, (inputs, targets), parameters=names, chunk=chunk)

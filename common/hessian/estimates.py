@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import torch
 
@@ -34,7 +34,8 @@ class Estimate:
     """
 
     value: float
-    standard_error: float
+    standard_error: float = 0.0
+    _: KW_ONLY
     samples: int = 0
     passes: int = 0
     cost: float = 0.0
@@ -43,6 +44,16 @@ class Estimate:
     converged: bool = True
     bound: float = 0.0
     reason: str = ""
+
+    def scaled(self, factor: float, method: str) -> "Estimate":
+        """`factor` > 0 times this, errors and all.
+
+        Example:
+            >>> Estimate(3.0, 0.5, bound=0.1).scaled(2.0, "twice that").error
+            1.2
+        """
+        error, bound = factor * self.standard_error, factor * self.bound
+        return replace(self, value=factor * self.value, standard_error=error, bound=bound, method=method)
 
     @property
     def error(self) -> float:
@@ -125,19 +136,26 @@ def average(
     draws, met = len(values), accuracy.met_by(value, error)
     if not met:
         reason = f"the budget of {accuracy.budget:g} gradients was spent; {reason}".rstrip("; ")
-    return Estimate(value, error, draws, draws, draws * cost, seed, method, met, reason=reason)
+    return Estimate(
+        value,
+        error,
+        samples=draws,
+        passes=draws,
+        cost=draws * cost,
+        seed=seed,
+        method=method,
+        converged=met,
+        reason=reason,
+    )
 
 
 def square_root(squared: Estimate, method: str) -> Estimate:
-    """√ of an estimate, its standard error by the delta method.
+    """√ of an estimate, its errors by the delta method (where the value is not positive, their own roots).
 
     Example:
         >>> square_root(Estimate(4.0, 0.4), "norm").standard_error
         0.1
     """
     value = math.sqrt(max(squared.value, 0.0))
-    error = squared.standard_error / (2 * value) if value else math.sqrt(squared.standard_error)
-    return Estimate(
-        value, error, squared.samples, squared.passes, squared.cost, squared.seed, method, squared.converged,
-        reason=squared.reason,
-    )  # fmt: skip
+    error, bound = (e / (2 * value) if value else math.sqrt(e) for e in (squared.standard_error, squared.bound))
+    return replace(squared, value=value, standard_error=error, bound=bound, method=method)

@@ -1,4 +1,4 @@
-"""Products with the GGN and with matrices of the same form, Σ Jₙᵀ Mₙ Jₙ: Fisher matrices and the gradient noise.
+"""Products with the GGN and with operators of the same form, Σ Jₙᵀ Mₙ Jₙ: Fisher matrices and the gradient noise.
 
 Jv is the derivative by u of the recorded Jᵀu, two thirds of a gradient; Jᵀ is a backward pass, two thirds.
 
@@ -8,25 +8,37 @@ the backward pass of a convolution, also computes the derivatives by its input a
 Custom autograd functions have a backward pass, but seldom a forward derivative: with them it is left alone.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import torch
-import torch.autograd.forward_ad as forward
-from torch.func import functional_call
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from common.hessian.mapped import places_of_parameters
-from common.hessian.problem import Chunk, Problem
-from common.hessian.products import MEMORY_LIMIT, Matrix
+from common.hessian.chunks import Chunk
+from common.hessian.forward_mode import forward_derivative
+from common.hessian.problem import Problem
+from common.hessian.products import MEMORY_LIMIT, LinearOperator, RecordedGradient, recorded_gradient
 from common.hessian.random import generator
-from common.hessian.twice import custom_functions
+
+Middle = Callable[[torch.Tensor], torch.Tensor]
+"""u ↦ M u for the outputs of a chunk [n, …], each example on its own."""
 
 FEW_CONVOLUTIONS = 3
 """Convolutions up to which Jv is the derivative of Jᵀu."""
 
 
-class GGN(Matrix):
+@dataclass(frozen=True)
+class _Pass:
+    """What is kept of a chunk: the outputs with their graph, the middle factor, and Jᵀu as a function of u, or None
+    where Jv is a forward derivative."""
+
+    outputs: torch.Tensor
+    middle: Middle
+    cotangent: torch.Tensor
+    transposed: RecordedGradient | None
+
+
+class GGN(LinearOperator):
     """The generalised Gauss–Newton matrix, 1/N Σ Jₙᵀ Λₙ Jₙ with Λ the Hessian of the loss in the outputs.
 
     Example:
@@ -40,37 +52,26 @@ class GGN(Matrix):
 
     def __init__(self, problem: Problem, *, memory_limit: int = MEMORY_LIMIT) -> None:
         super().__init__(problem, memory_limit=memory_limit)
-        self._forwards = problem.convolutions > FEW_CONVOLUTIONS and not custom_functions(problem)
+        self._forwards = problem.convolutions > FEW_CONVOLUTIONS and not problem.custom_functions
         if self._forwards:
-            self.record_cost, self.kept_cost, self.form_cost = 1 / 3, 5 / 3, 1.0
+            self.record_cost, self.kept_cost, self.quadratic_form_cost = 1 / 3, 5 / 3, 1.0
 
-    def _record(self, chunk: Chunk) -> Any:
+    def _record(self, chunk: Chunk) -> _Pass:
         outputs = self.problem.outputs(chunk.inputs)
-        if self._forwards:
-            return outputs, None, None, None, self._middle(outputs.detach(), chunk)
         cotangent = torch.zeros_like(outputs, requires_grad=True)
-        pulled = torch.autograd.grad(
-            outputs, self.problem.parameters, cotangent, create_graph=True, materialize_grads=True
-        )
-        moving = [i for i, slope in enumerate(pulled) if slope.requires_grad]
-        return outputs, cotangent, [pulled[i] for i in moving], moving, self._middle(outputs.detach(), chunk)
+        transposed = None if self._forwards else recorded_gradient(outputs, self.problem.parameters, cotangent)
+        return _Pass(outputs, self._middle(outputs.detach(), chunk), cotangent, transposed)
 
-    def _apply(self, state: Any, chunk: Chunk, vector: list[torch.Tensor]) -> list[torch.Tensor] | None:
+    def _apply(self, state: _Pass, chunk: Chunk, vector: list[torch.Tensor]) -> list[torch.Tensor] | None:
         pushed = self._pushed(state, chunk, vector)
-        if pushed is None:
-            return None
-        outputs, middle = state[0], state[-1]
-        return self._pulled(outputs, self._weighted(middle, pushed, outputs.detach(), chunk))
+        return None if pushed is None else self._pulled(state.outputs, state.middle(pushed))
 
-    def _pushed(self, state: Any, chunk: Chunk, vector: list[torch.Tensor]) -> torch.Tensor | None:
+    def _pushed(self, state: _Pass, chunk: Chunk, vector: list[torch.Tensor]) -> torch.Tensor | None:
         """J v."""
-        _, cotangent, pulled, moving, _ = state
-        if self._forwards:
+        if state.transposed is None:
             return forward_derivative(self.problem, chunk, vector)
-        if not pulled:
-            return None
-        (pushed,) = torch.autograd.grad(pulled, cotangent, [vector[i] for i in moving], retain_graph=True)
-        return pushed  # type: ignore[no-any-return]
+        found = state.transposed.derivative([state.cotangent], vector)
+        return None if found is None else found[0]
 
     def _pulled(self, outputs: torch.Tensor, cotangent: torch.Tensor) -> list[torch.Tensor]:
         """Jᵀ u."""
@@ -78,7 +79,7 @@ class GGN(Matrix):
             torch.autograd.grad(outputs, self.problem.parameters, cotangent, retain_graph=True, materialize_grads=True)
         )
 
-    def form(self, vector: torch.Tensor) -> float:
+    def quadratic_form(self, vector: torch.Tensor) -> float:
         self._refresh()
         parts, total = self.problem.split(vector), 0.0
         with self.problem.only_selected():
@@ -86,9 +87,8 @@ class GGN(Matrix):
                 state = self._state(chunk, weight)
                 pushed = self._pushed(state, chunk, parts)
                 if pushed is not None:
-                    weighted = self._weighted(state[-1], pushed, state[0].detach(), chunk)
-                    total += float((pushed.double() * weighted.double()).sum())
-        self.cost += self.form_cost
+                    total += float((pushed.double() * state.middle(pushed).double()).sum())
+        self.cost += self.quadratic_form_cost
         return total * self.problem.scale
 
     def weighted_gradient(self, weights: torch.Tensor) -> torch.Tensor:
@@ -99,44 +99,14 @@ class GGN(Matrix):
         parts = weights.to(total).split([len(chunk) for chunk in problem.chunks])
         with problem.only_selected():
             for chunk, part, weight in zip(problem.chunks, parts, self._weights, strict=True):
-                outputs = self._state(chunk, weight)[0]
+                outputs = self._state(chunk, weight).outputs
                 slope = problem.output_gradient(outputs, chunk.targets)
                 total += problem.flat(self._pulled(outputs, slope * part.view(-1, *(1,) * (slope.ndim - 1))))
         self.cost += 2 / 3
         return total
 
-    def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> torch.Tensor | None:
-        return None
-
-    def _weighted(
-        self, middle: torch.Tensor | None, pushed: torch.Tensor, outputs: torch.Tensor, chunk: Chunk
-    ) -> torch.Tensor:
-        return self.problem.curvature.product(outputs, chunk.targets, pushed)
-
-
-def forward_derivative(problem: Problem, chunk: Chunk, vector: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """J v [n, …] of a chunk by forward differentiation; None if the outputs depend on no parameter.
-
-    Args:
-        vector: in the shapes of `problem.parameters`.
-
-    Example:
-        >>> problem = Problem(torch.nn.Linear(2, 1), torch.nn.MSELoss(), (torch.eye(2), torch.ones(2, 1)))
-        >>> forward_derivative(problem, problem.chunks[0], problem.split(torch.tensor([1.0, 2.0, 3.0]))).tolist()
-        [[4.0], [5.0]]
-    """
-    # with gradients enabled, though none is recorded: some networks compute otherwise without
-    with torch.enable_grad(), problem.only_selected(active=False), forward.dual_level(), sdpa_kernel(SDPBackend.MATH):
-        moving = {
-            name: forward.make_dual(parameter.detach(), tangent)
-            for name, parameter, tangent in zip(problem.names, problem.parameters, vector, strict=True)
-        }
-        everywhere = {place: moving[name] for place, name in places_of_parameters(problem).items()}
-        named = chunk.inputs if isinstance(chunk.inputs, dict) else {}
-        positional = () if named else chunk.inputs if isinstance(chunk.inputs, tuple) else (chunk.inputs,)
-        outputs = functional_call(problem.model, everywhere, positional, named, tie_weights=False)
-        tangent = forward.unpack_dual(outputs).tangent
-    return None if tangent is None else tangent.detach()
+    def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> Middle:
+        return partial(self.problem.curvature.product, outputs, chunk.targets)
 
 
 class EmpiricalFisher(GGN):
@@ -154,15 +124,13 @@ class EmpiricalFisher(GGN):
 
     name = "empirical Fisher matrix"
 
-    def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> torch.Tensor | None:
-        return self.problem.output_gradient(outputs, chunk.targets)
+    def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> Middle:
+        slopes = self._slopes(outputs, chunk)
+        return lambda pushed: slopes * (slopes * pushed).flatten(1).sum(1).view(-1, *(1,) * (slopes.ndim - 1))
 
-    def _weighted(
-        self, middle: torch.Tensor | None, pushed: torch.Tensor, outputs: torch.Tensor, chunk: Chunk
-    ) -> torch.Tensor:
-        assert middle is not None
-        along = (middle * pushed).flatten(1).sum(1).view(-1, *(1,) * (middle.ndim - 1))
-        return middle * along
+    def _slopes(self, outputs: torch.Tensor, chunk: Chunk) -> torch.Tensor:
+        """∂ℓₙ/∂outputsₙ."""
+        return self.problem.output_gradient(outputs, chunk.targets)
 
 
 class MonteCarloFisher(EmpiricalFisher):
@@ -186,7 +154,7 @@ class MonteCarloFisher(EmpiricalFisher):
         super().__init__(problem, memory_limit=memory_limit)
         self.seed = seed
 
-    def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> torch.Tensor | None:
+    def _slopes(self, outputs: torch.Tensor, chunk: Chunk) -> torch.Tensor:
         return self.problem.curvature.sampled_gradient(outputs, generator(self.seed * 1_000_003 + chunk.index))
 
 
@@ -204,8 +172,7 @@ class NoiseCovariance(EmpiricalFisher):
 
     def __init__(self, problem: Problem, *, memory_limit: int = MEMORY_LIMIT) -> None:
         super().__init__(problem, memory_limit=memory_limit)
-        if problem.reduction == "sum":
-            raise ValueError("Gradient noise is defined for a loss that is a mean over examples, this one is a sum.")
+        problem.require_mean()
         self._moved()
 
     def _moved(self) -> None:
@@ -215,5 +182,5 @@ class NoiseCovariance(EmpiricalFisher):
     def _finished(self, product: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
         return product - self._mean * (self._mean @ vector)
 
-    def form(self, vector: torch.Tensor) -> float:
-        return super().form(vector) - float(self._mean.double() @ vector.double()) ** 2
+    def quadratic_form(self, vector: torch.Tensor) -> float:
+        return super().quadratic_form(vector) - float(self._mean.double() @ vector.double()) ** 2

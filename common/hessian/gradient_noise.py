@@ -44,18 +44,21 @@ def noise_trace(problem: Problem) -> Estimate:
         >>> noise_trace(Problem(model, torch.nn.MSELoss(), data)).value
         9.0
     """
-    if problem.reduction == "sum":
-        raise ValueError("The gradient noise is defined for a loss that is a mean over examples, this one is a sum.")
+    problem.require_mean()
     squares = float(per_sample_gradient_norms(problem).double().square().mean())
     value = squares - float(problem.gradient().double().square().sum())
-    return Estimate(value, 0.0, passes=2, cost=5 / 3, method="exact, norms of the gradients of the examples")
+    return Estimate(value, passes=2, cost=5 / 3, method="exact, norms of the gradients of the examples")
 
 
 def noise_norm(
-    problem: Problem, *, relative_error: float = 0.05, budget: float = 1000.0, seed: int = 0,
+    problem: Problem,
+    *,
+    relative_error: float = 0.05,
+    budget: float = 1000.0,
+    seed: int = 0,
     memory_limit: int = MEMORY_LIMIT,
-) -> Estimate:  # fmt: skip
-    """‖Σ‖_F from E ‖Σv‖²; exact from `alignment` where the kernel is small enough.
+) -> Estimate:
+    """‖Σ‖_F from E ‖Σv‖²; exact from `alignment` where the empirical NTK is small enough.
 
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -64,15 +67,20 @@ def noise_norm(
         >>> noise_norm(Problem(model, torch.nn.MSELoss(), data)).value
         9.0
     """
-    matrix = NoiseCovariance(problem, memory_limit=memory_limit)
-    squared = squared_frobenius_norm(matrix, relative_error=2 * relative_error, budget=budget, seed=seed)
-    return square_root(squared, f"Frobenius norm, {matrix.name}")
+    operator = NoiseCovariance(problem, memory_limit=memory_limit)
+    squared = squared_frobenius_norm(operator, relative_error=2 * relative_error, budget=budget, seed=seed)
+    return square_root(squared, f"Frobenius norm, {operator.name}")
 
 
 def noise_along_curvature(
-    problem: Problem, *, relative_error: float = 0.05, budget: float = 1000.0, seed: int = 0, centred: bool = True,
+    problem: Problem,
+    *,
+    relative_error: float = 0.05,
+    budget: float = 1000.0,
+    seed: int = 0,
+    centred: bool = True,
     memory_limit: int = MEMORY_LIMIT,
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """Tr(ΣG) = E ξᵀGξ, ξ = N^(-1/2) Σ_n (εₙ − mean ε) gₙ with random signs ε: its covariance is Σ.
 
     One weighted backward pass and one forward derivative a draw. Wu, Wang and Su 2022 divide it by 2 L ‖G‖²_F.
@@ -90,8 +98,7 @@ def noise_along_curvature(
         >>> round(noise_along_curvature(Problem(model, torch.nn.MSELoss(), data), budget=3000).value / 45, 0)
         1.0
     """
-    if problem.reduction == "sum":
-        raise ValueError("The gradient noise is defined for a loss that is a mean over examples, this one is a sum.")
+    problem.require_mean()
     source = generator(seed)
     curvature = GGN(problem, memory_limit=memory_limit)
 
@@ -99,7 +106,7 @@ def noise_along_curvature(
         weights = signs((problem.count,), source, problem.parameters[0].detach())
         if centred:
             weights = weights - weights.mean()
-        return curvature.form(curvature.weighted_gradient(weights / problem.count**0.5))
+        return curvature.quadratic_form(curvature.weighted_gradient(weights / problem.count**0.5))
 
     return average(
         draw, cost=4 / 3, accuracy=Accuracy(relative_error, budget), seed=seed, method="noise along curvature"

@@ -15,16 +15,14 @@ from typing import Any
 
 import torch
 import torch.autograd.forward_ad as forward
-from torch.func import functional_call
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
+from common.hessian.chunks import Chunk
 from common.hessian.estimates import Accuracy, Estimate, average
-from common.hessian.mapped import places_of_parameters
-from common.hessian.problem import Chunk, Problem
-from common.hessian.random import generator, normal
+from common.hessian.forward_mode import dual_parameters
+from common.hessian.problem import Problem
+from common.hessian.random import generator
 from common.hessian.structure import kinks_of
-from common.hessian.twice import custom_functions
 
 _FUNCTIONS = {
     "relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "hardtanh", "hardtanh_", "hardsigmoid", "softshrink",
@@ -53,21 +51,19 @@ def kink_term(
         >>> kink_term(problem, 1e-6, relative_error=10).value < 1e-3
         True
     """
-    if custom := custom_functions(problem):
+    if custom := problem.custom_functions:
         raise ValueError(f"The kink term needs forward derivatives, which {custom[0]} may not have.")
     slopes = [_slopes(problem, chunk) for chunk in problem.chunks]
     source = generator(seed)
-    like = problem.parameters[0].detach()
 
     def draw() -> float:
-        direction = problem.split(sigma * normal((problem.size,), source, like))
+        direction = problem.split(sigma * problem.random_normal(source))
         parts = (_excess(problem, *pair, direction) for pair in zip(problem.chunks, slopes, strict=True))
         return math.fsum(parts) * problem.scale
 
-    return average(
-        draw, cost=2 / 3, accuracy=Accuracy(relative_error, budget), seed=seed, method="kinks",
-        reason="forward derivatives of what enters the operations with kinks",
-    )  # fmt: skip
+    reason = "forward derivatives of what enters the operations with kinks"
+    accuracy = Accuracy(relative_error, budget)
+    return average(draw, cost=2 / 3, accuracy=accuracy, seed=seed, method="kinks", reason=reason)
 
 
 def has_kinks(problem: Problem) -> bool:
@@ -90,16 +86,6 @@ def _kinks(problem: Problem, outputs: torch.Tensor, targets: torch.Tensor) -> li
     of_outputs = kinks_of(outputs)
     of_loss = Counter(kinks_of(problem.summed_loss(outputs, targets))) - Counter(of_outputs)
     return of_outputs + [kind for kind in of_loss.elements() if kind != "Gather"]
-
-
-def _call(problem: Problem, chunk: Chunk, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """The summed loss with these tensors in place of parameters."""
-    inputs = chunk.inputs
-    named = inputs if isinstance(inputs, dict) else {}
-    positional = () if named else inputs if isinstance(inputs, tuple) else (inputs,)
-    with sdpa_kernel(SDPBackend.MATH):
-        outputs = functional_call(problem.model, dict(tensors), positional, named, tie_weights=False)
-    return problem.summed_loss(outputs, chunk.targets)
 
 
 class _Slopes(TorchFunctionMode):
@@ -180,15 +166,8 @@ def _excess(
     problem: Problem, chunk: Chunk, slopes: Iterable[torch.Tensor | None], direction: list[torch.Tensor]
 ) -> float:
     excess = _Excess(slopes)
-    # with gradients enabled, though none is recorded: some networks compute otherwise without
-    with torch.enable_grad(), problem.only_selected(active=False), forward.dual_level():
-        moving = {
-            name: forward.make_dual(parameter.detach(), tangent)
-            for name, parameter, tangent in zip(problem.names, problem.parameters, direction, strict=True)
-        }
-        everywhere = {place: moving[name] for place, name in places_of_parameters(problem).items()}
-        with excess:
-            _call(problem, chunk, everywhere)
+    with dual_parameters(problem, direction) as values, excess:
+        problem.summed_loss(problem.outputs(chunk.inputs, values), chunk.targets)
     return excess.total
 
 

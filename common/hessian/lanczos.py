@@ -21,7 +21,7 @@ import torch
 from common.hessian.estimates import Estimate
 from common.hessian.ggn import GGN
 from common.hessian.problem import Problem
-from common.hessian.products import MEMORY_LIMIT, Hessian, Matrix
+from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
 from common.hessian.random import generator, normal
 
 Which = Literal["magnitude", "largest", "smallest"]
@@ -32,8 +32,8 @@ RISK = 0.01
 """Probability, over the start vector, that an eigenvalue lies farther out than the bound says."""
 
 
-@dataclass(frozen=True)
-class Eigenpairs:
+@dataclass(frozen=True, kw_only=True)
+class RitzPairs:
     """Extreme eigenvalues and eigenvectors, in the order asked for.
 
     Attributes:
@@ -41,10 +41,8 @@ class Eigenpairs:
         vectors: [P, k], orthonormal.
         residuals: ‖A y − θ y‖ [k]: an eigenvalue lies within it.
         errors: how far out from each value the eigenvalue may lie [k], see `eigenpairs`.
-        products: with the matrix.
-        cost: in gradient-equivalents.
-        seed: of the start vector; None after a warm start.
-        method, converged: as in `Estimate`.
+        products: with the operator.
+        converged: the errors are as wanted.
     """
 
     values: torch.Tensor
@@ -52,14 +50,26 @@ class Eigenpairs:
     residuals: torch.Tensor
     errors: torch.Tensor
     products: int
-    cost: float
-    seed: int | None
-    method: str
     converged: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Eigenpairs(RitzPairs):
+    """Those of a curvature operator.
+
+    Attributes:
+        cost: in gradient-equivalents.
+        seed: of the start vector; None after a warm start.
+        method: as in `Estimate`.
+    """
+
+    cost: float
+    seed: int | None
+    method: str
+
+
 class Krylov:
-    """Orthonormal basis of the Krylov space of a symmetric matrix and a start vector, grown by `extend`.
+    """Orthonormal basis of the Krylov space of a symmetric operator and a start vector, grown by `extend`.
 
     Example:
         >>> krylov = Krylov(lambda v: torch.tensor([1.0, 2.0]) * v, torch.ones(2))
@@ -130,7 +140,7 @@ class Krylov:
 
 
 def eigenpairs(
-    matrix: Matrix,
+    operator: LinearOperator,
     count: int = 1,
     *,
     which: Which = "magnitude",
@@ -139,7 +149,7 @@ def eigenpairs(
     seed: int = 0,
     start: torch.Tensor | None = None,
 ) -> Eigenpairs:
-    """The `count` extreme eigenpairs of a curvature matrix.
+    """The `count` extreme eigenpairs of a curvature operator.
 
     Guaranteed, up to rounding: within `residuals` of each value lies an eigenvalue; and with probability 0.99 over the
     start vector the first value is within its `errors` of the extreme eigenvalue, however close the next ones are. The
@@ -162,10 +172,10 @@ def eigenpairs(
         >>> [round(value, 4) for value in found.values.tolist()]
         [4.0, 1.0]
     """
-    first = normal((matrix.size,), generator(seed), matrix.problem.parameters[0].detach()) if start is None else start
-    before = matrix.cost
-    values, vectors, residuals, errors, made, converged = lanczos(
-        matrix.__matmul__,
+    first = operator.problem.random_normal(generator(seed)) if start is None else start
+    before = operator.cost
+    found = lanczos(
+        operator.__matmul__,
         first,
         count,
         which=which,
@@ -173,17 +183,8 @@ def eigenpairs(
         products=products,
         random_start=start is None,
     )
-    return Eigenpairs(
-        values,
-        vectors,
-        residuals,
-        errors,
-        made,
-        matrix.cost - before,
-        seed if start is None else None,
-        f"Lanczos, {matrix.name}",
-        converged,
-    )
+    seed_used = seed if start is None else None
+    return Eigenpairs(**vars(found), cost=operator.cost - before, seed=seed_used, method=f"Lanczos, {operator.name}")
 
 
 def lanczos(
@@ -195,8 +196,8 @@ def lanczos(
     relative_error: float,
     products: int,
     random_start: bool = True,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, int, bool]:
-    """`eigenpairs` for any symmetric operator: values, vectors, residuals, errors, products made, converged.
+) -> RitzPairs:
+    """`eigenpairs` for any symmetric operator that is given by a function.
 
     Args:
         random_start: the start vector was drawn at random, on which the errors rest; else they are the residuals.
@@ -204,7 +205,7 @@ def lanczos(
     Example:
         >>> scale = torch.tensor([3.0, -5.0, 1.0])
         >>> options = dict(which="magnitude", relative_error=1e-3, products=10)
-        >>> round(lanczos(lambda v: scale * v, torch.ones(3), 1, **options)[0].item(), 3)
+        >>> round(lanczos(lambda v: scale * v, torch.ones(3), 1, **options).values.item(), 3)
         -5.0
     """
     size = start.numel()
@@ -236,7 +237,14 @@ def lanczos(
             if not more:
                 krylov.restart(normal((size,), restarts, krylov.basis))
     vectors = coefficients[:, order].T.to(krylov.basis) @ krylov.basis
-    return theta[order], vectors.T, residuals[order], errors, krylov.size, done or exhausted or not more
+    return RitzPairs(
+        values=theta[order],
+        vectors=vectors.T,
+        residuals=residuals[order],
+        errors=errors,
+        products=krylov.size,
+        converged=done or exhausted or not more,
+    )
 
 
 def _order(theta: torch.Tensor, which: Which) -> torch.Tensor:
@@ -299,16 +307,20 @@ def sharpness(
         >>> round(sharpness(problem).estimate.value, 4)
         4.0
     """
-    matrix = (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
+    operator = (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
     found = eigenpairs(
-        matrix, which="largest", relative_error=relative_error, products=products, seed=seed, start=start
+        operator, which="largest", relative_error=relative_error, products=products, seed=seed, start=start
     )
     estimate = Estimate(
-        float(found.values[0]), 0.0, passes=found.products, cost=found.cost, seed=found.seed,
-        method=found.method + (", warm start" if start is not None else ""), converged=found.converged,
+        float(found.values[0]),
         bound=float(found.errors[0]),
+        passes=found.products,
+        cost=found.cost,
+        seed=found.seed,
+        method=found.method + (", warm start" if start is not None else ""),
+        converged=found.converged,
         reason="" if found.converged else f"the error bound is {found.errors[0]:.2g} after {found.products} products",
-    )  # fmt: skip
+    )
     return Sharpness(estimate, found.vectors[:, 0], float(found.residuals[0]))
 
 

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from common.hessian.patches import output_size, patches
 from common.hessian.random import signs
+from common.hessian.unfold import output_size, unfold
 
 Tensors = dict[str, torch.Tensor]
 
@@ -124,7 +124,7 @@ class ConvolutionRule(Rule):
 
     @staticmethod
     def gradients(layer: nn.Conv2d, a: torch.Tensor, d: torch.Tensor) -> Tensors:
-        weight = torch.bmm(d.flatten(2), patches(layer, a).transpose(1, 2))
+        weight = torch.bmm(d.flatten(2), unfold(layer, a).transpose(1, 2))
         return {"weight": weight.view(len(a), *layer.weight.shape), "bias": d.sum((2, 3))}
 
     @classmethod
@@ -152,7 +152,7 @@ class ConvolutionRule(Rule):
         each = 4 * layer.weight[0].numel() * d.shape[2] * d.shape[3]
         size = max(1, CACHE // each)
         for some_a, some_d in zip(a.split(size), d.split(size), strict=True):
-            yield torch.bmm(some_d.flatten(2), patches(layer, some_a).transpose(1, 2))
+            yield torch.bmm(some_d.flatten(2), unfold(layer, some_a).transpose(1, 2))
 
     @staticmethod
     def probe(layer: nn.Conv2d, a: torch.Tensor, source: torch.Generator, needs: tuple[bool, bool]) -> torch.Tensor:
@@ -164,7 +164,7 @@ class ConvolutionRule(Rule):
             rows, columns = output_size(layer, a)
             size = max(1, CACHE // (4 * width * rows * columns))
             parts = [
-                torch.matmul(kernel, patches(layer, some) * flip)
+                torch.matmul(kernel, unfold(layer, some) * flip)
                 for some, flip in zip(a.split(size), flips.split(size), strict=True)
             ]
             result = torch.cat(parts).view(*out[:2], rows, columns) * signs(out, source, a)

@@ -17,7 +17,7 @@ Measure = Callable[[Problem, float, float, int], Estimate]
 
 
 def _exactly(value: float, cost: float, method: str) -> Estimate:
-    return Estimate(value, 0.0, passes=1, cost=cost, method=method)
+    return Estimate(value, passes=1, cost=cost, method=method)
 
 
 MEASURES: dict[str, tuple[str, Measure]] = {
@@ -32,10 +32,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "hessian_norm": ("‖H‖_F", lambda p, e, b, s: frobenius_norm(Hessian(p), relative_error=e, budget=b, seed=s)),
     "ggn_norm": ("‖G‖_F", lambda p, e, b, s: frobenius_norm(GGN(p), relative_error=e, budget=b, seed=s)),
     "noise_trace": ("Tr Σ", lambda p, e, b, s: noise_trace(p)),
-    "noise_along_curvature": (
-        "Tr ΣG",
-        lambda p, e, b, s: noise_along_curvature(p, relative_error=e, budget=b, seed=s),
-    ),
+    "noise_along_curvature": ("Tr ΣG", lambda p, e, b, s: noise_along_curvature(p, relative_error=e, budget=b, seed=s)),
     "non_uniformity": (
         "s",
         lambda p, e, b, s: non_uniformity(p, relative_error=e, products=max(2, int(b / 8)), seed=s),

@@ -15,7 +15,7 @@ import torch
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.kinks import has_kinks, kink_term
 from common.hessian.problem import Problem
-from common.hessian.random import generator, normal
+from common.hessian.random import generator
 from common.hessian.traces import trace
 
 
@@ -106,17 +106,10 @@ def noise_stability(
     if not sigma > 0:
         raise ValueError(f"σ = {sigma}: it must be positive.")
     source = generator(seed)
-    like = problem.parameters[0].detach()
-    change = loss_change(
-        problem, lambda: sigma * normal((problem.size,), source, like), relative_error=relative_error, budget=budget,
-        seed=seed, method="normal noise, antithetic",
-    )  # fmt: skip
+    direction, method = lambda: sigma * problem.random_normal(source), "normal noise, antithetic"
+    change = loss_change(problem, direction, relative_error=relative_error, budget=budget, seed=seed, method=method)
     found = trace(problem, relative_error=relative_error / 2, budget=budget, seed=seed)
-    factor = sigma**2 / 2
-    curvature = Estimate(
-        factor * found.value, factor * found.standard_error, found.samples, found.passes, found.cost, found.seed,
-        f"σ²/2 · {found.method}", found.converged, reason=found.reason,
-    )  # fmt: skip
+    curvature = found.scaled(sigma**2 / 2, f"σ²/2 · {found.method}")
     if not has_kinks(problem):
         return NoiseStability(sigma, change, curvature, None)
     try:

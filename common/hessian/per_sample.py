@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import torch
 
+from common.hessian.chunks import Chunk
+from common.hessian.layerwise import LayerwiseLinearisation, layerwise
 from common.hessian.linearisation import Linearisation
-from common.hessian.mapped import Mapped
-from common.hessian.problem import Chunk, Problem
-from common.hessian.recorded import Recorded, recorded
+from common.hessian.problem import Problem
+from common.hessian.vmapped import VmappedLinearisation
 
 
 @contextmanager
@@ -29,11 +30,11 @@ def linearised(problem: Problem, chunk: Chunk) -> Iterator[Linearisation]:
     """
     outside = set(problem.structure.outside)
     if len(outside) == len(problem.names):
-        yield Mapped(problem, chunk, problem.names)
+        yield VmappedLinearisation(problem, chunk, problem.names)
         return
     with problem.only_selected(active=False):
-        by_layer = recorded(problem, chunk)
-        yield _Mixed(by_layer, Mapped(problem, chunk, problem.structure.outside)) if outside else by_layer
+        by_layer = layerwise(problem, chunk)
+        yield _Mixed(by_layer, VmappedLinearisation(problem, chunk, problem.structure.outside)) if outside else by_layer
 
 
 def chunk_linearisations(problem: Problem) -> Iterator[tuple[Chunk, Linearisation]]:
@@ -47,21 +48,21 @@ def chunk_linearisations(problem: Problem) -> Iterator[tuple[Chunk, Linearisatio
 class _Mixed(Linearisation):
     """Layers by their rules, parameters outside by `torch.func`: each leaves zeros for the other's."""
 
-    recorded: Recorded
-    rest: Mapped
+    layerwise: LayerwiseLinearisation
+    rest: VmappedLinearisation
 
     def __post_init__(self) -> None:
-        self.outputs = self.recorded.outputs
+        self.outputs = self.layerwise.outputs
 
     def norms(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
-        return [a + b for a, b in zip(self.recorded.norms(cotangent), self.rest.norms(cotangent), strict=True)]
+        return [a + b for a, b in zip(self.layerwise.norms(cotangent), self.rest.norms(cotangent), strict=True)]
 
     def squares(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
-        return [a + b for a, b in zip(self.recorded.squares(cotangent), self.rest.squares(cotangent), strict=True)]
+        return [a + b for a, b in zip(self.layerwise.squares(cotangent), self.rest.squares(cotangent), strict=True)]
 
     def factor_squares(self, factor: torch.Tensor, sign: torch.Tensor) -> list[torch.Tensor]:
-        pairs = zip(self.recorded.factor_squares(factor, sign), self.rest.factor_squares(factor, sign), strict=True)
+        pairs = zip(self.layerwise.factor_squares(factor, sign), self.rest.factor_squares(factor, sign), strict=True)
         return [a + b for a, b in pairs]
 
     def gradients(self, cotangent: torch.Tensor) -> torch.Tensor:
-        return self.recorded.gradients(cotangent) + self.rest.gradients(cotangent)
+        return self.layerwise.gradients(cotangent) + self.rest.gradients(cotangent)

@@ -1,4 +1,4 @@
-"""Quadratic forms in random directions, one for every example in a single pass.
+"""Quadratic forms in random probe vectors, one for every example in a single pass.
 
 With t an unknown of each example and zₗ ↦ zₗ + tₙ uₗₙ at every layer l, uₗₙ = layer(Vₗₙ; aₗₙ) held fixed, the
 second derivative of ℓₙ by tₙ is vᵀHₙv for the direction v = Vₙ, less the terms in which the direction of one layer
@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
+from common.hessian.chunks import Chunk
 from common.hessian.layers import rule_of
-from common.hessian.problem import Chunk, Problem
+from common.hessian.problem import Problem
 
 PASS_COST = 4 / 3
 """Forward, backward to the activations, and both again for the second derivative: four thirds of a gradient."""
@@ -30,7 +31,9 @@ def probed_names(problem: Problem) -> list[str]:
     return [name for name in problem.names if name not in refused]
 
 
-def hessian_forms(problem: Problem, chunk: Chunk, names: Sequence[str], source: torch.Generator) -> torch.Tensor:
+def hessian_quadratic_forms(
+    problem: Problem, chunk: Chunk, names: Sequence[str], source: torch.Generator
+) -> torch.Tensor:
     """One unbiased draw of Tr Hₙ over the parameters `names`, for each example [n]; uncorrelated between examples.
 
     Args:
@@ -39,7 +42,7 @@ def hessian_forms(problem: Problem, chunk: Chunk, names: Sequence[str], source: 
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
         >>> problem = Problem(model, torch.nn.MSELoss(), (torch.ones(2, 1), torch.ones(2, 1)))
-        >>> hessian_forms(problem, problem.chunks[0], ["weight"], torch.Generator()).tolist()
+        >>> hessian_quadratic_forms(problem, problem.chunks[0], ["weight"], torch.Generator()).tolist()
         [2.0, 2.0]
     """
     problem.require_second_derivatives()

@@ -6,36 +6,22 @@ The data are taken in chunks; sums over examples are divided once, so an uneven 
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import nn
+from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from common.hessian.chunks import Chunk, Inputs, chunks_of, take
+from common.hessian.double_backward import agrees_with_differences, custom_functions
 from common.hessian.losses import Loss, OutputCurvature, output_curvature, reduction_of
+from common.hessian.random import normal, signs
 from common.hessian.structure import Structure, inspect
-from common.hessian.twice import not_differentiable_twice
-
-Inputs = Any
-"""A tensor [n, …], or a tuple or a dict of such tensors (called as model(*inputs), model(**inputs))."""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Examples that are passed through the model together."""
-
-    index: int
-    inputs: Inputs
-    targets: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.targets)
 
 
 class Problem:
@@ -85,7 +71,7 @@ class Problem:
         self.size = sum(self.sizes)
         self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
         self.convolutions = sum(isinstance(m, nn.Conv1d | nn.Conv2d | nn.Conv3d) for m in model.modules())
-        self.chunks = _chunks(data, chunk or (256 if self.convolutions else 2048), self.device)
+        self.chunks = chunks_of(data, chunk or (256 if self.convolutions else 2048), self.device)
         self.count = sum(len(part) for part in self.chunks)
         _check_targets(loss, self.chunks)
         self._check_outputs()
@@ -119,14 +105,35 @@ class Problem:
         data = [(chunk.inputs, chunk.targets) for chunk in self.chunks]
         return Problem(self.model, self.loss_function, data, parameters=names, chunk=longest)
 
-    def outputs(self, inputs: Inputs) -> torch.Tensor:
-        """f(x; w) [n, …]; attention by the composed path, which can be differentiated twice."""
+    def outputs(self, inputs: Inputs, values: Mapping[str, torch.Tensor] | None = None) -> torch.Tensor:
+        """f(x; w) [n, …]; attention by the composed path, which can be differentiated twice.
+
+        Args:
+            values: tensors in place of the parameters of these names (first names, of tied ones), for vmap and
+                forward derivatives.
+        """
+        named = inputs if isinstance(inputs, dict) else {}
+        positional = () if isinstance(inputs, dict) else inputs if isinstance(inputs, tuple) else (inputs,)
         with sdpa_kernel(SDPBackend.MATH):
-            if isinstance(inputs, dict):
-                return self.model(**inputs)  # type: ignore[no-any-return]
-            if isinstance(inputs, tuple):
-                return self.model(*inputs)  # type: ignore[no-any-return]
-            return self.model(inputs)  # type: ignore[no-any-return]
+            if values is None:
+                return self.model(*positional, **named)  # type: ignore[no-any-return]
+            tensors = {place: values[name] for place, name in self._places.items() if name in values}
+            return functional_call(self.model, tensors, positional, named, tie_weights=False)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """Every place of every selected parameter, with its first name.
+
+        `functional_call` ties weights itself, but in torch 2.13 it leaves a module that is registered under two names
+        with the substituted tensors in place of its parameters; so the places are spelt out, each module once.
+        """
+        names = {id(parameter): name for name, parameter in zip(self.names, self.parameters, strict=True)}
+        return {
+            f"{prefix}.{own}" if prefix else own: names[id(parameter)]
+            for prefix, module in self.model.named_modules()
+            for own, parameter in module.named_parameters(recurse=False)
+            if id(parameter) in names
+        }
 
     def summed_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Σ_n ℓ(outputsₙ, targetsₙ)."""
@@ -152,18 +159,41 @@ class Problem:
         """The inputs of the first examples, at most those of one chunk."""
         return take(self.chunks[0].inputs, slice(0, count))
 
+    def _loss_of_few(self) -> torch.Tensor:
+        """Σ ℓ of eight examples, recorded."""
+        inputs, targets = self.first_inputs(8), self.chunks[0].targets[:8]
+        with torch.enable_grad(), self.only_selected():
+            return self.summed_loss(self.outputs(inputs), targets)
+
     @cached_property
-    def _not_twice(self) -> str:
-        return not_differentiable_twice(self)
+    def custom_functions(self) -> list[str]:
+        """Names of the custom autograd functions in the graph of the loss."""
+        return custom_functions(self._loss_of_few())
+
+    @cached_property
+    def _twice_differentiable(self) -> bool:
+        with self.only_selected():
+            return not self.custom_functions or agrees_with_differences(self.parameters, self._loss_of_few, self.at)
 
     def require_second_derivatives(self) -> None:
-        """Look once whether custom autograd functions can be differentiated twice (`twice.py`).
+        """Look once whether custom autograd functions can be differentiated twice (`double_backward.py`).
 
         Raises:
             ValueError: they cannot.
         """
-        if self._not_twice:
-            raise ValueError(self._not_twice)
+        if not self._twice_differentiable:
+            raise ValueError(
+                f"The custom autograd function {self.custom_functions[0]} cannot be differentiated twice, or not "
+                "rightly: a product with the Hessian differs from the change of the gradient."
+            )
+
+    def require_mean(self) -> None:
+        """
+        Raises:
+            ValueError: the loss is a sum, so that there is no noise of the gradient of one random example.
+        """
+        if self.reduction == "sum":
+            raise ValueError("Gradient noise is defined for a loss that is a mean over examples, this one is a sum.")
 
     @contextmanager
     def only_selected(self, active: bool = True) -> Iterator[None]:
@@ -204,6 +234,14 @@ class Problem:
         """The selected parameters, flat [P] (a copy)."""
         return self.flat([parameter.detach() for parameter in self.parameters])
 
+    def random_signs(self, source: torch.Generator) -> torch.Tensor:
+        """A probe vector [P] of independent signs ±1."""
+        return signs((self.size,), source, self.parameters[0].detach())
+
+    def random_normal(self, source: torch.Generator) -> torch.Tensor:
+        """A vector [P] of independent standard normal numbers."""
+        return normal((self.size,), source, self.parameters[0].detach())
+
     def flat(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
         """Tensors in the shapes of `parameters` as one vector [P]."""
         return torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -233,45 +271,6 @@ class Problem:
             with torch.no_grad():
                 for parameter, value in zip(self.parameters, before, strict=True):
                     parameter.copy_(value)
-
-
-def take(inputs: Inputs, part: slice | torch.Tensor) -> Inputs:
-    """These examples of a tensor, a tuple or a dict of tensors.
-
-    Example:
-        >>> take({"a": torch.arange(3)}, slice(1, 3))
-        {'a': tensor([1, 2])}
-    """
-    return mapped(inputs, lambda tensor: tensor[part])
-
-
-def mapped(inputs: Inputs, function: Callable[[torch.Tensor], torch.Tensor]) -> Inputs:
-    """`function` of the tensor, or of each tensor of a tuple, list or dict."""
-    if isinstance(inputs, dict):
-        return {key: function(value) for key, value in inputs.items()}
-    if isinstance(inputs, tuple | list):
-        return tuple(function(value) for value in inputs)
-    return function(inputs)
-
-
-def _length(inputs: Inputs) -> int:
-    tensors = list(inputs.values()) if isinstance(inputs, dict) else inputs
-    return len(tensors[0]) if isinstance(tensors, tuple | list) else len(tensors)
-
-
-def _chunks(data: Any, size: int, device: torch.device) -> list[Chunk]:
-    pair = isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], torch.Tensor)
-    chunks: list[Chunk] = []
-    for inputs, targets in [data] if pair else data:
-        if _length(inputs) != len(targets):
-            raise ValueError(f"{_length(inputs)} inputs and {len(targets)} targets: every example needs both.")
-        for start in range(0, len(targets), size):
-            part = slice(start, start + size)
-            here = mapped(take(inputs, part), lambda tensor: tensor.to(device))
-            chunks.append(Chunk(len(chunks), here, targets[part].to(device)))
-    if not chunks:
-        raise ValueError("The data hold no example.")
-    return chunks
 
 
 def _selected(model: nn.Module, names: Iterable[str] | None) -> tuple[list[str], list[nn.Parameter]]:

@@ -1,4 +1,4 @@
-"""Products of curvature matrices with vectors, one pass over the data each.
+"""Linear operators: products of curvature matrices with vectors, one pass over the data each.
 
     Hessian           H v
     GGN               G v = 1/N Σ Jₙᵀ Λₙ Jₙ v
@@ -14,17 +14,20 @@ Jᵀ is a backward pass, two thirds. Recording costs 1 each time. With many conv
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from common.hessian.problem import Chunk, Problem
+from common.hessian.chunks import Chunk
+from common.hessian.problem import Problem
 
 MEMORY_LIMIT = 2 << 30
-"""Bytes of recorded graphs that a matrix keeps, unless told otherwise."""
+"""Bytes of recorded graphs that an operator keeps, unless told otherwise."""
 
 
-class Matrix:
+class LinearOperator:
     """A symmetric P × P matrix, known by its products, at the present weights of the model.
 
     When an optimiser has moved the weights since the last product, what was recorded is made anew.
@@ -47,7 +50,7 @@ class Matrix:
     name = ""
     record_cost = 1.0
     kept_cost = 4 / 3
-    form_cost = 2 / 3
+    quadratic_form_cost = 2 / 3
 
     def __init__(self, problem: Problem, *, memory_limit: int = MEMORY_LIMIT) -> None:
         self.problem = problem
@@ -63,7 +66,7 @@ class Matrix:
         return [parameter._version for parameter in self.problem.model.parameters()]
 
     def _refresh(self) -> None:
-        """Forget what was recorded at other weights: the matrix is always that of the present ones."""
+        """Forget what was recorded at other weights: the operator is always that of the present ones."""
         self.problem.require_second_derivatives()
         if self._versions != self._current_versions():
             self._kept.clear()
@@ -88,7 +91,7 @@ class Matrix:
         """Cost of recording the chunks that are not kept."""
         return self.record_cost * sum(self._weights[self._kept_most :]) if self._kept_most is not None else 0.0
 
-    def form(self, vector: torch.Tensor) -> float:
+    def quadratic_form(self, vector: torch.Tensor) -> float:
         """vᵀ A v; cheaper than a product where only Jv is needed."""
         return float(vector.double() @ (self @ vector).double())
 
@@ -172,7 +175,36 @@ class _SavedBytes:
         return tensor.detach()
 
 
-class Hessian(Matrix):
+@dataclass(frozen=True)
+class RecordedGradient:
+    """A gradient by the parameters with its graph, for double backward; entries that depend on nothing left out.
+
+    Attributes:
+        slopes: the derivatives by those parameters.
+        places: which of the parameters they are.
+    """
+
+    slopes: list[torch.Tensor]
+    places: list[int]
+
+    def derivative(self, by: Sequence[torch.Tensor], vector: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+        """Derivative of its product with `vector` (in the shapes of all parameters); None if it depends on nothing."""
+        if not self.slopes:
+            return None
+        weights = [vector[place] for place in self.places]
+        return list(torch.autograd.grad(self.slopes, by, weights, retain_graph=True, materialize_grads=True))
+
+
+def recorded_gradient(
+    value: torch.Tensor, parameters: Sequence[torch.Tensor], cotangent: torch.Tensor | None = None
+) -> RecordedGradient:
+    """∂value/∂parameters with its graph; for a `value` of several entries, of its product with `cotangent`."""
+    slopes = torch.autograd.grad(value, parameters, cotangent, create_graph=True, materialize_grads=True)
+    places = [place for place, slope in enumerate(slopes) if slope.requires_grad]
+    return RecordedGradient([slopes[place] for place in places], places)
+
+
+class Hessian(LinearOperator):
     """∇²L(w), by differentiating the recorded gradient.
 
     At kinks (ReLU) this is the Hessian of the linear pieces: the jumps of the slope are not in it.
@@ -185,30 +217,17 @@ class Hessian(Matrix):
     """
 
     name = "Hessian"
-    kept_cost = form_cost = 2.0
+    kept_cost = quadratic_form_cost = 2.0
 
-    def _record(self, chunk: Chunk) -> Any:
+    def _record(self, chunk: Chunk) -> RecordedGradient:
         value = self.problem.summed_loss(self.problem.outputs(chunk.inputs), chunk.targets)
-        slopes = torch.autograd.grad(value, self.problem.parameters, create_graph=True, materialize_grads=True)
-        moving = [i for i, slope in enumerate(slopes) if slope.requires_grad]
-        return [slopes[i] for i in moving], moving
+        return recorded_gradient(value, self.problem.parameters)
 
-    def _apply(self, state: Any, chunk: Chunk, vector: list[torch.Tensor]) -> list[torch.Tensor] | None:
-        slopes, moving = state
-        if not slopes:
-            return None
-        return list(
-            torch.autograd.grad(
-                slopes,
-                self.problem.parameters,
-                [vector[i] for i in moving],
-                retain_graph=True,
-                materialize_grads=True,
-            )
-        )
+    def _apply(self, state: RecordedGradient, chunk: Chunk, vector: list[torch.Tensor]) -> list[torch.Tensor] | None:
+        return state.derivative(self.problem.parameters, vector)
 
 
-def quadratic_forms_by_parameter(matrix: Matrix, vector: torch.Tensor) -> dict[str, float]:
+def quadratic_forms_by_parameter(operator: LinearOperator, vector: torch.Tensor) -> dict[str, float]:
     """v_iᵀ A_ii v_i for the block of each parameter tensor i, other blocks of v set to zero; a product each.
 
     Example:
@@ -218,15 +237,15 @@ def quadratic_forms_by_parameter(matrix: Matrix, vector: torch.Tensor) -> dict[s
         {'weight': 18.0, 'bias': 2.0}
     """
     forms, start = {}, 0
-    for name, size in zip(matrix.problem.names, matrix.problem.sizes, strict=True):
+    for name, size in zip(operator.problem.names, operator.problem.sizes, strict=True):
         block = torch.zeros_like(vector)
         block[start : start + size] = vector[start : start + size]
-        forms[name] = matrix.form(block)
+        forms[name] = operator.quadratic_form(block)
         start += size
     return forms
 
 
-def dense(matrix: Matrix) -> torch.Tensor:
+def dense(operator: LinearOperator) -> torch.Tensor:
     """The matrix itself [P, P], by P products; symmetric up to rounding.
 
     Example:
@@ -235,6 +254,6 @@ def dense(matrix: Matrix) -> torch.Tensor:
         >>> dense(Hessian(problem)).tolist()
         [[2.0]]
     """
-    unit = torch.eye(matrix.size, dtype=matrix.problem.dtype, device=matrix.problem.device)
-    blocks = [matrix @ part for part in unit.split(max(1, math.ceil(2**22 / matrix.size)), dim=1)]
+    unit = torch.eye(operator.size, dtype=operator.problem.dtype, device=operator.problem.device)
+    blocks = [operator @ part for part in unit.split(max(1, math.ceil(2**22 / operator.size)), dim=1)]
     return torch.cat(blocks, dim=1)

@@ -7,14 +7,14 @@ eigenvectors)² are a Gauss quadrature: Σ τ f(θ) ≈ qᵀ f(A) q, and P times
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 
 from common.hessian.estimates import Accuracy, Estimate, average, square_root, widened
 from common.hessian.lanczos import Krylov
-from common.hessian.products import Matrix
-from common.hessian.random import generator, normal, signs
+from common.hessian.products import LinearOperator
+from common.hessian.random import generator
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,17 @@ class Spectrum:
     nodes: torch.Tensor
     weights: torch.Tensor
     size: int
-    products: int
-    cost: float
-    seed: int
-    method: str
+    _: KW_ONLY
+    products: int = 0
+    cost: float = 0.0
+    seed: int = 0
+    method: str = "SLQ"
 
     def trace_of(self, function: Callable[[torch.Tensor], torch.Tensor], name: str = "f") -> Estimate:
         """Tr f(A), with the standard error over start vectors (nan with one; the quadrature's own error is not in it).
 
         Example:
-            >>> spectrum = Spectrum(torch.tensor([[1.0, 3.0]]), torch.tensor([[0.5, 0.5]]), 10, 2, 4.0, 0, "SLQ")
+            >>> spectrum = Spectrum(torch.tensor([[1.0, 3.0]]), torch.tensor([[0.5, 0.5]]), 10)
             >>> spectrum.trace_of(lambda x: x).value
             20.0
         """
@@ -48,7 +49,13 @@ class Spectrum:
         vectors = len(values)
         error = widened(float(values.std()), vectors) if vectors > 1 else math.nan
         return Estimate(
-            float(values.mean()), error, vectors, self.products, self.cost, self.seed, f"{self.method}, Tr {name}"
+            float(values.mean()),
+            error,
+            samples=vectors,
+            passes=self.products,
+            cost=self.cost,
+            seed=self.seed,
+            method=f"{self.method}, Tr {name}",
         )
 
     def log_determinant(self, damping: float) -> Estimate:
@@ -60,7 +67,7 @@ class Spectrum:
             ValueError: the damping is not positive.
 
         Example:
-            >>> spectrum = Spectrum(torch.tensor([[1.0]]), torch.tensor([[1.0]]), 2, 1, 2.0, 0, "SLQ")
+            >>> spectrum = Spectrum(torch.tensor([[1.0]]), torch.tensor([[1.0]]), 2)
             >>> round(spectrum.log_determinant(1.0).value, 4)
             1.3863
         """
@@ -72,7 +79,7 @@ class Spectrum:
         """Spectral density at `points`, nodes smoothed by a normal density of standard deviation `width`.
 
         Example:
-            >>> spectrum = Spectrum(torch.tensor([[0.0]]), torch.tensor([[1.0]]), 2, 1, 2.0, 0, "SLQ")
+            >>> spectrum = Spectrum(torch.tensor([[0.0]]), torch.tensor([[1.0]]), 2)
             >>> round(spectrum.density(torch.zeros(1), 1.0).item(), 4)
             0.3989
         """
@@ -81,7 +88,7 @@ class Spectrum:
         return (kernel * self.weights).sum(2).mean(1)
 
 
-def spectrum(matrix: Matrix, *, vectors: int = 4, steps: int = 64, seed: int = 0) -> Spectrum:
+def spectrum(operator: LinearOperator, *, vectors: int = 4, steps: int = 64, seed: int = 0) -> Spectrum:
     """SLQ with `vectors` random starts of `steps` products each.
 
     Raises:
@@ -97,24 +104,29 @@ def spectrum(matrix: Matrix, *, vectors: int = 4, steps: int = 64, seed: int = 0
     if vectors < 1 or steps < 1:
         raise ValueError(f"{vectors} vectors of {steps} steps were asked for: at least one of each is needed.")
     source = generator(seed)
-    before, made = matrix.cost, matrix.products
+    before, made = operator.cost, operator.products
     nodes, weights = [], []
     for _ in range(vectors):
-        krylov = Krylov(matrix.__matmul__, normal((matrix.size,), source, matrix.problem.parameters[0].detach()))
+        krylov = Krylov(operator.__matmul__, operator.problem.random_normal(source))
         while krylov.extend() and krylov.size < steps:
             pass
         theta, coefficients = torch.linalg.eigh(krylov.tridiagonal())
-        short = min(steps, matrix.size) - len(theta)
+        short = min(steps, operator.size) - len(theta)
         nodes.append(torch.cat([theta, theta[-1:].expand(short)]))
         weights.append(torch.cat([coefficients[0].square(), torch.zeros(short, dtype=torch.float64)]))
     return Spectrum(
-        torch.stack(nodes), torch.stack(weights), matrix.size, matrix.products - made, matrix.cost - before, seed,
-        f"SLQ {vectors} × {steps}, {matrix.name}",
-    )  # fmt: skip
+        torch.stack(nodes),
+        torch.stack(weights),
+        operator.size,
+        products=operator.products - made,
+        cost=operator.cost - before,
+        seed=seed,
+        method=f"SLQ {vectors} × {steps}, {operator.name}",
+    )
 
 
 def squared_frobenius_norm(
-    matrix: Matrix, *, relative_error: float = 0.05, budget: float = 1000.0, seed: int = 0
+    operator: LinearOperator, *, relative_error: float = 0.05, budget: float = 1000.0, seed: int = 0
 ) -> Estimate:
     """‖A‖²_F = E ‖A v‖² with random signs v.
 
@@ -126,17 +138,18 @@ def squared_frobenius_norm(
         4.0
     """
     source = generator(seed)
-    like = matrix.problem.parameters[0].detach()
     return average(
-        lambda: float((matrix @ signs((matrix.size,), source, like)).double().square().sum()),
-        cost=matrix.product_cost,
+        lambda: float((operator @ operator.problem.random_signs(source)).double().square().sum()),
+        cost=operator.product_cost,
         accuracy=Accuracy(relative_error, budget),
         seed=seed,
-        method=f"squared Frobenius norm, {matrix.name}",
+        method=f"squared Frobenius norm, {operator.name}",
     )
 
 
-def frobenius_norm(matrix: Matrix, *, relative_error: float = 0.05, budget: float = 1000.0, seed: int = 0) -> Estimate:
+def frobenius_norm(
+    operator: LinearOperator, *, relative_error: float = 0.05, budget: float = 1000.0, seed: int = 0
+) -> Estimate:
     """‖A‖_F, the root of `squared_frobenius_norm` (`relative_error` is that of the norm).
 
     Example:
@@ -146,5 +159,5 @@ def frobenius_norm(matrix: Matrix, *, relative_error: float = 0.05, budget: floa
         >>> frobenius_norm(Hessian(problem)).value
         2.0
     """
-    squared = squared_frobenius_norm(matrix, relative_error=2 * relative_error, budget=budget, seed=seed)
-    return square_root(squared, f"Frobenius norm, {matrix.name}")
+    squared = squared_frobenius_norm(operator, relative_error=2 * relative_error, budget=budget, seed=seed)
+    return square_root(squared, f"Frobenius norm, {operator.name}")

@@ -10,23 +10,24 @@ conditions; the eigenvalue above being ≤ 1 is the full criterion.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
-from torch.func import functional_call, grad, vjp, vmap
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.func import grad, vjp, vmap
 
-from common.hessian.estimates import Estimate
-from common.hessian.lanczos import lanczos
-from common.hessian.mapped import LARGEST_BLOCK, places_of_parameters
-from common.hessian.problem import Problem, mapped, take
-from common.hessian.random import generator, normal
+from common.hessian.chunks import map_inputs, take
+from common.hessian.estimates import Estimate, square_root
+from common.hessian.lanczos import Product, lanczos
+from common.hessian.problem import Problem
+from common.hessian.random import generator
+from common.hessian.vmapped import LARGEST_BLOCK
 
 
 class SampleHessians:
     """Products with H, with 1/N Σ Hₙ² and with Σ_H, from batched products with the Hessian of each example.
 
-    Backward over backward (mapped forward over backward is wrong through LayerNorm in torch 2.13), in blocks of
+    Backward over backward (forward over backward under vmap is wrong through LayerNorm in torch 2.13), in blocks of
     examples; memory for P numbers an example.
 
     Attributes:
@@ -44,11 +45,9 @@ class SampleHessians:
     PASS_COST = 4.0
 
     def __init__(self, problem: Problem) -> None:
-        if problem.reduction == "sum":
-            raise ValueError("The mean over examples of squared Hessians needs a loss that is a mean, not a sum.")
+        problem.require_mean()
         self.problem = problem
         self.products = 0
-        self._places = places_of_parameters(problem)
 
     @property
     def cost(self) -> float:
@@ -60,9 +59,8 @@ class SampleHessians:
         parts = dict(zip(self.problem.names, self.problem.split(vector), strict=True))
         first, second = torch.zeros_like(vector), torch.zeros_like(vector)
         for inputs, targets in self._blocks():
-            with sdpa_kernel(SDPBackend.MATH):
-                once = vmap(self._product, in_dims=(0, 0, None))(inputs, targets, parts)
-                twice = vmap(self._product, in_dims=(0, 0, 0))(inputs, targets, once)
+            once = vmap(self._product, in_dims=(0, 0, None))(inputs, targets, parts)
+            twice = vmap(self._product, in_dims=(0, 0, 0))(inputs, targets, once)
             first += self.problem.flat([once[name].sum(0) for name in self.problem.names])
             second += self.problem.flat([twice[name].sum(0) for name in self.problem.names])
         self.products += 1
@@ -94,21 +92,21 @@ class SampleHessians:
         problem = self.problem
 
         def loss(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
-            one = mapped(inputs, lambda tensor: tensor[None])
-            named = one if isinstance(one, dict) else {}
-            positional = () if named else one if isinstance(one, tuple) else (one,)
-            everywhere = {place: parameters[name] for place, name in self._places.items()}
-            outputs = functional_call(problem.model, everywhere, positional, named, tie_weights=False)
-            return problem.summed_loss(outputs, target[None])
+            one = map_inputs(inputs, lambda tensor: tensor[None])
+            return problem.summed_loss(problem.outputs(one, parameters), target[None])
 
         at = dict(zip(problem.names, (p.detach() for p in problem.parameters), strict=True))
         return vjp(grad(loss), at)[1](vector)[0]  # type: ignore[no-any-return]
 
 
 def non_uniformity(
-    problem: Problem, *, relative_error: float = 1e-2, products: int = 100, seed: int = 0,
+    problem: Problem,
+    *,
+    relative_error: float = 1e-2,
+    products: int = 100,
+    seed: int = 0,
     start: torch.Tensor | None = None,
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """s = √λ₁(1/N Σ Hₙ² − H²), with the error bound of λ₁ carried over.
 
     Example:
@@ -118,19 +116,20 @@ def non_uniformity(
         3.0
     """
     hessians = SampleHessians(problem)
-    value, error, converged = _largest(hessians.covariance, problem, 2 * relative_error, products, seed, start)
-    root = max(value, 0.0) ** 0.5
-    bound = error / (2 * root) if root else error**0.5
-    return Estimate(
-        root, 0.0, passes=hessians.products, cost=hessians.cost, seed=seed, bound=bound, converged=converged,
-        method="Lanczos, covariance of the examples' Hessians",
-    )  # fmt: skip
+    largest = _largest(hessians, hessians.covariance, seed, start, relative_error=2 * relative_error, products=products)
+    return square_root(largest, "Lanczos, covariance of the examples' Hessians")
 
 
 def stability_factor(
-    problem: Problem, learning_rate: float, batch_size: int, *, relative_error: float = 1e-2, products: int = 100,
-    seed: int = 0, start: torch.Tensor | None = None,
-) -> Estimate:  # fmt: skip
+    problem: Problem,
+    learning_rate: float,
+    batch_size: int,
+    *,
+    relative_error: float = 1e-2,
+    products: int = 100,
+    seed: int = 0,
+    start: torch.Tensor | None = None,
+) -> Estimate:
     """λ_max of (I − ηH)² + η² (N − B)/(B(N − 1)) Σ_H: SGD is linearly stable if it is at most 1.
 
     Raises:
@@ -148,23 +147,31 @@ def stability_factor(
             f"the rate must be positive and 1 ≤ B ≤ {problem.count}."
         )
     hessians = SampleHessians(problem)
-    value, error, converged = _largest(
-        lambda v: hessians.second_moment_factor(v, learning_rate, batch_size), problem, relative_error, products, seed,
-        start,
-    )  # fmt: skip
-    return Estimate(
-        value, 0.0, passes=hessians.products, cost=hessians.cost, seed=seed, bound=error, converged=converged,
-        method="Lanczos, second moment of SGD's linearised step",
-    )  # fmt: skip
+    product = partial(hessians.second_moment_factor, learning_rate=learning_rate, batch_size=batch_size)
+    return _largest(hessians, product, seed, start, relative_error=relative_error, products=products)
 
 
 def _largest(
-    product: Any, problem: Problem, relative_error: float, products: int, seed: int, start: torch.Tensor | None
-) -> tuple[float, float, bool]:
+    hessians: SampleHessians,
+    product: Product,
+    seed: int,
+    start: torch.Tensor | None,
+    *,
+    relative_error: float,
+    products: int,
+) -> Estimate:
     drawn = start is None
     if start is None:
-        start = normal((problem.size,), generator(seed), problem.parameters[0].detach())
-    values, _, _, errors, _, converged = lanczos(
+        start = hessians.problem.random_normal(generator(seed))
+    found = lanczos(
         product, start, 1, which="largest", relative_error=relative_error, products=products, random_start=drawn
     )
-    return float(values[0]), float(errors[0]), converged
+    return Estimate(
+        float(found.values[0]),
+        bound=float(found.errors[0]),
+        passes=hessians.products,
+        cost=hessians.cost,
+        seed=seed,
+        converged=found.converged,
+        method="Lanczos, second moment of SGD's linearised step",
+    )

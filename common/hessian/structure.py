@@ -109,11 +109,11 @@ def kinks_of(outputs: torch.Tensor) -> list[str]:
     return _Graph(outputs).kinks()
 
 
-def recorded_nodes(outputs: torch.Tensor) -> list[Any]:
+def graph_nodes(outputs: torch.Tensor) -> list[Any]:
     """The operations that autograd recorded of `outputs`.
 
     Example:
-        >>> [type(node).__name__ for node in recorded_nodes(torch.ones(1, requires_grad=True).relu())]
+        >>> [type(node).__name__ for node in graph_nodes(torch.ones(1, requires_grad=True).relu())]
         ['ReluBackward0', 'AccumulateGrad']
     """
     return _Graph(outputs).nodes

@@ -9,6 +9,7 @@ Hutchinson   vᵀ(A v) with one direction for all examples: any network, any par
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -16,9 +17,9 @@ import torch
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.ggn import GGN
 from common.hessian.per_sample import chunk_linearisations
-from common.hessian.probes import PASS_COST, hessian_forms, probed_names
+from common.hessian.probes import PASS_COST, hessian_quadratic_forms, probed_names
 from common.hessian.problem import Problem
-from common.hessian.products import MEMORY_LIMIT, Hessian, Matrix
+from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
 from common.hessian.random import generator, signs
 
 Of = Literal["hessian", "ggn"]
@@ -64,11 +65,12 @@ def trace(
     if chosen == "exact":
         return _exact(problem, reason)
     if chosen == "output signs":
-        return _from_samples(problem, _output_forms(problem, seed), 2 / 3, accuracy, seed, chosen, reason)
+        draws = _output_quadratic_forms(problem, seed)
+        return _from_samples(problem, draws, 2 / 3, accuracy, seed=seed, method=chosen, reason=reason)
     if chosen == "sample signs":
         return _sample_signs(problem, accuracy, seed, reason, memory_limit)
-    matrix = Hessian(problem, memory_limit=memory_limit) if of == "hessian" else GGN(problem, memory_limit=memory_limit)
-    return hutchinson_trace(matrix, relative_error=relative_error, budget=budget, seed=seed, reason=reason)
+    operator = (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
+    return hutchinson_trace(operator, relative_error=relative_error, budget=budget, seed=seed, reason=reason)
 
 
 def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
@@ -95,7 +97,7 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
 
 def _exact(problem: Problem, reason: str) -> Estimate:
     values, cost = exact_ggn_traces(problem)
-    return Estimate(sum(values), 0.0, passes=1, cost=cost, method="exact GGN trace", reason=reason)
+    return Estimate(sum(values), passes=1, cost=cost, method="exact GGN trace", reason=reason)
 
 
 def exact_ggn_traces(problem: Problem) -> tuple[list[float], float]:
@@ -118,7 +120,7 @@ def exact_ggn_traces(problem: Problem) -> tuple[list[float], float]:
     return [total * problem.scale for total in totals], (1 + columns) / 3
 
 
-def _output_forms(problem: Problem, seed: int) -> Callable[[], Iterator[torch.Tensor]]:
+def _output_quadratic_forms(problem: Problem, seed: int) -> Callable[[], Iterator[torch.Tensor]]:
     source = generator(seed)
 
     def one_pass() -> Iterator[torch.Tensor]:
@@ -137,9 +139,9 @@ def _sample_signs(problem: Problem, accuracy: Accuracy, seed: int, reason: str, 
 
     def one_pass() -> Iterator[torch.Tensor]:
         for chunk in problem.chunks:
-            yield hessian_forms(problem, chunk, names, source).double()
+            yield hessian_quadratic_forms(problem, chunk, names, source).double()
 
-    main = _from_samples(problem, one_pass, PASS_COST, accuracy, seed, "sample signs", reason)
+    main = _from_samples(problem, one_pass, PASS_COST, accuracy, seed=seed, method="sample signs", reason=reason)
     rest = [name for name in problem.names if name not in set(names)]
     if not rest:
         return main
@@ -147,22 +149,37 @@ def _sample_signs(problem: Problem, accuracy: Accuracy, seed: int, reason: str, 
     # the rest needs only the same absolute error as the main part
     wanted = max(main.standard_error, accuracy.relative_error * abs(main.value) / 2)
     other = hutchinson_trace(
-        Hessian(part, memory_limit=memory_limit), relative_error=accuracy.relative_error,
-        absolute_error=wanted, budget=max(accuracy.budget - main.cost, 1.0), seed=seed + 1,
-    )  # fmt: skip
+        Hessian(part, memory_limit=memory_limit),
+        relative_error=accuracy.relative_error,
+        absolute_error=wanted,
+        budget=max(accuracy.budget - main.cost, 1.0),
+        seed=seed + 1,
+    )
     error = (main.standard_error**2 + other.standard_error**2) ** 0.5
     value = main.value + other.value
     return Estimate(
-        value, error, main.samples + other.samples, main.passes + other.passes, main.cost + other.cost, seed,
-        "sample signs + Hutchinson", error <= 1.5 * accuracy.relative_error * abs(value),
+        value,
+        error,
+        samples=main.samples + other.samples,
+        passes=main.passes + other.passes,
+        cost=main.cost + other.cost,
+        seed=seed,
+        method="sample signs + Hutchinson",
+        converged=error <= 1.5 * accuracy.relative_error * abs(value),
         reason=f"{reason}; Hutchinson for {', '.join(rest)}",
-    )  # fmt: skip
+    )
 
 
 def _from_samples(
-    problem: Problem, one_pass: Callable[[], Iterator[torch.Tensor]], cost: float, accuracy: Accuracy, seed: int,
-    method: str, reason: str,
-) -> Estimate:  # fmt: skip
+    problem: Problem,
+    one_pass: Callable[[], Iterator[torch.Tensor]],
+    cost: float,
+    accuracy: Accuracy,
+    *,
+    seed: int,
+    method: str,
+    reason: str,
+) -> Estimate:
     """Mean over passes; the standard error from the differences between passes, example by example."""
     draws: list[torch.Tensor] = []
     more = min(1 + -(-MINIMUM_SPREAD // problem.count), 16)
@@ -177,15 +194,28 @@ def _from_samples(
     if not met:
         reason = f"the budget of {accuracy.budget:g} gradients was spent; {reason}"
     return Estimate(
-        value, error, count * problem.count, count, count * cost, seed, method, met, reason=reason
-    )  # fmt: skip
+        value,
+        error,
+        samples=count * problem.count,
+        passes=count,
+        cost=count * cost,
+        seed=seed,
+        method=method,
+        converged=met,
+        reason=reason,
+    )
 
 
 def hutchinson_trace(
-    matrix: Matrix, *, relative_error: float = 0.01, budget: float = 1000.0, seed: int = 0,
-    absolute_error: float | None = None, reason: str = "",
-) -> Estimate:  # fmt: skip
-    """Tr A = E vᵀAv with random signs v (Hutchinson 1989), for any matrix with products.
+    operator: LinearOperator,
+    *,
+    relative_error: float = 0.01,
+    budget: float = 1000.0,
+    seed: int = 0,
+    absolute_error: float = 0.0,
+    reason: str = "",
+) -> Estimate:
+    """Tr A = E vᵀAv with random signs v (Hutchinson 1989), for any linear operator.
 
     Args:
         absolute_error: stop also when the standard error is this small.
@@ -197,20 +227,18 @@ def hutchinson_trace(
         4
     """
     source = generator(seed)
-    like = matrix.problem.parameters[0].detach()
 
-    def draw() -> float:
-        vector = signs((matrix.size,), source, like)
-        return matrix.form(vector)
-
-    accuracy = Accuracy(relative_error, budget, absolute_error or 0.0)
-    before = matrix.cost
-    method = f"Hutchinson, {matrix.name}"
-    estimate = average(draw, cost=matrix.form_cost, accuracy=accuracy, seed=seed, method=method, reason=reason)
-    return Estimate(
-        estimate.value, estimate.standard_error, estimate.samples, estimate.passes, matrix.cost - before, seed,
-        method, estimate.converged, reason=estimate.reason,
-    )  # fmt: skip
+    accuracy = Accuracy(relative_error, budget, absolute_error)
+    before = operator.cost
+    estimate = average(
+        lambda: operator.quadratic_form(operator.problem.random_signs(source)),
+        cost=operator.quadratic_form_cost,
+        accuracy=accuracy,
+        seed=seed,
+        method=f"Hutchinson, {operator.name}",
+        reason=reason,
+    )
+    return replace(estimate, cost=operator.cost - before)
 
 
 def traces_by_parameter(
@@ -229,7 +257,7 @@ def traces_by_parameter(
     if of == "ggn" or problem.structure.piecewise_linear:
         values, cost = exact_ggn_traces(problem)
         share = cost / len(values)
-        made = [Estimate(v, 0.0, passes=1, cost=share, method="exact GGN trace") for v in values]
+        made = [Estimate(v, passes=1, cost=share, method="exact GGN trace") for v in values]
         return dict(zip(problem.names, made, strict=True))
     found = {}
     for place, name in enumerate(problem.names):

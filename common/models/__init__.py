@@ -2,7 +2,7 @@
 
 from common.models.all_convolutional import AllConvolutional
 from common.models.bert import BERT_BASE, MINILM_L6, bert, load_bert
-from common.models.fully_connected import FullyConnected, parameter_count
+from common.models.fully_connected import FullyConnected, parameter_count, rescale
 from common.models.graph_networks import GraphNetwork
 from common.models.imagenet_resnet import load_resnet34, resnet34
 from common.models.initialisation import initialise_uniform
@@ -38,5 +38,6 @@ __all__ = [
     "load_resnet34",
     "mobilenet_v2",
     "parameter_count",
+    "rescale",
     "resnet34",
 ]

@@ -42,3 +42,15 @@ class FullyConnected(nn.Module):
 def parameter_count(sizes: Sequence[int]) -> int:
     """Weights and biases of `FullyConnected(sizes)`: 898,510 for (784, 500, 500, 500, 10)."""
     return sum((a + 1) * b for a, b in pairwise(sizes))
+
+
+@torch.no_grad()
+def rescale(network: FullyConnected, factor: float) -> None:
+    """Multiply weights and biases of the first layer by `factor` > 0 and divide the weights of the second by it.
+
+    ReLU is positively homogeneous, so that the function stays the same.
+    """
+    first, second = network.layers[0], network.layers[1]
+    for parameter in first.parameters():
+        parameter.mul_(factor)
+    second.get_parameter("weight").div_(factor)

@@ -1,13 +1,11 @@
 """One member of a `ModularTransformer` out of PyTorch's layers, for measures that need to know the layers."""
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-if TYPE_CHECKING:
-    from common.models.modular_transformer import ModularTransformer
+from common.models.modular_transformer import ModularTransformer
 
 
 class LayeredTransformer(nn.Module):
@@ -29,7 +27,7 @@ class LayeredTransformer(nn.Module):
 
     positions: torch.Tensor
 
-    def __init__(self, model: "ModularTransformer", member: int) -> None:
+    def __init__(self, model: ModularTransformer, member: int) -> None:
         """A copy of the weights of one member."""
         super().__init__()
         self.modulus = model.modulus

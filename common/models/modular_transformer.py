@@ -111,10 +111,9 @@ class ModularTransformer(nn.Module):
 
     def _embedded(self) -> list[_State]:
         numbers, operation, equals = self.tokens.split([self.modulus, 1, 1], dim=1)
-        tokens: list[tuple[torch.Tensor, Rows]] = [
-            (numbers, "first"), (operation, "one"), (numbers, "second"), (equals, "one")
-        ]  # fmt: skip
-        return [_State(values + self.positions[place], rows) for place, (values, rows) in enumerate(tokens)]  # type: ignore[index]
+        tokens = (numbers, operation, numbers, equals)
+        rows: tuple[Rows, ...] = ("first", "one", "second", "one")
+        return [_State(tokens[place] + self.positions[place], rows[place]) for place in range(4)]  # type: ignore[index]
 
 
 def _sinusoids(positions: int, width: int) -> torch.Tensor:
@@ -135,7 +134,6 @@ class _Lookup:
         """The values with one row for each of `rows`; those with a single row are left to broadcasting."""
         if state.rows in (rows, "one"):
             return state.values
-        assert rows == "pair"
         return functional.embedding(self.index[state.rows], state.values.flatten(0, 1))
 
 
@@ -172,11 +170,10 @@ class _Block(nn.Module):
         query = _State(states[-1].values @ self.query, states[-1].rows)
         scores = [lookup.align(self._score(query, key, lookup), rows) for key in keys]
         weights = torch.softmax(torch.stack(torch.broadcast_tensors(*scores), dim=1), dim=1)
-        mixed = sum(
+        mixed: torch.Tensor = sum(  # type: ignore[assignment]
             weights[:, place].unsqueeze(-1) * self._by_head(lookup.align(value, rows))
             for place, value in enumerate(values)
         )
-        assert isinstance(mixed, torch.Tensor)
         hidden = self.norm_attention(lookup.align(states[-1], rows) + mixed.flatten(-2) @ self.mix)
         return _State(self.norm_hidden(hidden + torch.relu(hidden @ self.expand) @ self.contract), rows)
 

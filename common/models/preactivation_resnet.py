@@ -4,12 +4,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from common.models.residual_initialisation import initialise_convolutions
+from common.models.residual import PreactivationNetwork, initialise_convolutions, residual_stages
 
 EXPANSION = 4
 
 
-class PreactivationResNet(nn.Module):
+class PreactivationResNet(PreactivationNetwork):
     """PreResNet of depth 9n + 2: 1,726,388 parameters at depth 164 for 100 classes.
 
     Three stages of n bottlenecks (1×1, 3×3, 1×1 with four times the channels), channels `width`, 2 and 4 times it;
@@ -27,27 +27,12 @@ class PreactivationResNet(nn.Module):
     """
 
     def __init__(self, depth: int = 164, *, width: int = 16, classes: int = 100) -> None:
-        super().__init__()
         if depth < 11 or (depth - 2) % 9:
             raise ValueError(f"depth {depth} is not 9n + 2 with n of at least 1 (11, 20, …, 164).")
         blocks = (depth - 2) // 9
-        self.convolution = nn.Conv2d(3, width, 3, padding=1, bias=False)
-        stages: list[nn.Module] = []
-        into = width
-        for stage in range(3):
-            planes = width * 2**stage
-            for block in range(blocks):
-                stages.append(Bottleneck(into, planes, stride=2 if stage > 0 and block == 0 else 1))
-                into = planes * EXPANSION
-        self.blocks = nn.Sequential(*stages)
-        self.normalisation = nn.BatchNorm2d(into)
-        self.output = nn.Linear(into, classes)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Logits [n, classes] of images [n, 3, height, width]."""
-        features = functional.relu(self.normalisation(self.blocks(self.convolution(images))))
-        logits: torch.Tensor = self.output(features.mean((2, 3)))
-        return logits
+        convolution = nn.Conv2d(3, width, 3, padding=1, bias=False)
+        stages = residual_stages(Bottleneck, width, width, blocks=blocks, expansion=EXPANSION)
+        super().__init__(convolution, stages, 4 * EXPANSION * width, classes)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw convolutions from N(0, 2/fan_out)."""

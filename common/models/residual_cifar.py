@@ -1,15 +1,19 @@
 """Residual networks for 32 × 32 images, with and without their skip connections."""
 
+from functools import partial
+
 import torch
 from torch import nn
 from torch.nn import functional
+
+from common.models.residual import initialise_convolutions, residual_stages
 
 
 class ResidualCifar(nn.Module):
     """The CIFAR network of He et al. 2016 of depth 6n + 2, any width, with or without skip connections.
 
     Three stages of n blocks with `width`, 2 `width` and 4 `width` channels; each block has two 3×3 convolutions with
-    batch normalisation. Where a stage halves the picture the shortcut takes every second pixel and pads with zero
+    batch normalisation. Where a stage halves the image the shortcut takes every second pixel and pads with zero
     channels (He's option A), so that both variants have the same parameters: 269,722 at depth 20 and width 16.
 
     Shapes:
@@ -32,15 +36,8 @@ class ResidualCifar(nn.Module):
         blocks = (depth - 2) // 6
         self.convolution = nn.Conv2d(channels, width, 3, padding=1, bias=False)
         self.normalisation = nn.BatchNorm2d(width)
-        stages: list[nn.Module] = []
-        into = width
-        for stage in range(3):
-            out = width * 2**stage
-            for block in range(blocks):
-                stages.append(ResidualBlock(into, out, stride=2 if stage > 0 and block == 0 else 1, skip=skip))
-                into = out
-        self.blocks = nn.Sequential(*stages)
-        self.output = nn.Linear(into, classes)
+        self.blocks = residual_stages(partial(ResidualBlock, skip=skip), width, width, blocks=blocks)
+        self.output = nn.Linear(4 * width, classes)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Logits [n, classes] of images [n, channels, height, width]."""
@@ -48,22 +45,9 @@ class ResidualCifar(nn.Module):
         logits: torch.Tensor = self.output(self.blocks(features).mean((2, 3)))
         return logits
 
-    @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw convolutions from N(0, 2/fan_in) (He et al. 2015), the output layer as PyTorch does; norms to 1 and 0.
-
-        Layers are visited in the order of `modules()`, weight before bias; running statistics start anew.
-        """
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                deviation = (2 / module.weight[0].numel()) ** 0.5
-                module.weight.copy_(deviation * torch.randn(module.weight.shape, generator=generator))
-            elif isinstance(module, nn.BatchNorm2d):
-                module.reset_parameters()
-            elif isinstance(module, nn.Linear):
-                bound = module.in_features**-0.5
-                for parameter in module.parameters():
-                    parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+        """Draw convolutions from N(0, 2/fan_in) (He et al. 2015), the output layer as PyTorch does."""
+        initialise_convolutions(self, generator, "fan_in_normal")
 
 
 class ResidualBlock(nn.Module):

@@ -4,10 +4,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from common.models.residual_initialisation import initialise_convolutions
+from common.models.residual import PreactivationNetwork, initialise_convolutions, residual_stages
 
 
-class WideResNet(nn.Module):
+class WideResNet(PreactivationNetwork):
     """WRN-depth-widening with pre-activation blocks, convolutions with biases, no dropout.
 
     WRN-28-10 has 36,546,980 parameters for 100 classes, WRN-58-3 7,661,722 for 10, 7,679,092 for 100 and 7,698,392
@@ -31,27 +31,12 @@ class WideResNet(nn.Module):
     """
 
     def __init__(self, depth: int = 28, widening: int = 10, *, classes: int = 100, base: int = 16) -> None:
-        super().__init__()
         if depth < 10 or (depth - 4) % 6:
             raise ValueError(f"depth {depth} is not 6n + 4 with n of at least 1 (10, 16, 22, 28, …).")
         blocks = (depth - 4) // 6
-        self.convolution = nn.Conv2d(3, base, 3, padding=1)
-        stages: list[nn.Module] = []
-        into = base
-        for stage in range(3):
-            out = base * widening * 2**stage
-            for block in range(blocks):
-                stages.append(WideBlock(into, out, stride=2 if stage > 0 and block == 0 else 1))
-                into = out
-        self.blocks = nn.Sequential(*stages)
-        self.normalisation = nn.BatchNorm2d(into)
-        self.output = nn.Linear(into, classes)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Logits [n, classes] of images [n, 3, height, width]."""
-        features = functional.relu(self.normalisation(self.blocks(self.convolution(images))))
-        logits: torch.Tensor = self.output(features.mean((2, 3)))
-        return logits
+        convolution = nn.Conv2d(3, base, 3, padding=1)
+        stages = residual_stages(WideBlock, base, base * widening, blocks=blocks)
+        super().__init__(convolution, stages, 4 * base * widening, classes)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw convolutions by Xavier's uniform rule with gain √2, as the implementations do."""

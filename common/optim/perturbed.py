@@ -83,9 +83,14 @@ class PerturbedOpt(GradientRule):
     """
 
     def __init__(
-        self, optimiser: torch.optim.Optimizer, rule: PerturbationRule, *, steps_per_epoch: int,
-        generator: torch.Generator, model: nn.Module | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        optimiser: torch.optim.Optimizer,
+        rule: PerturbationRule,
+        *,
+        steps_per_epoch: int,
+        generator: torch.Generator,
+        model: nn.Module | None = None,
+    ) -> None:
         """
         Args:
             steps_per_epoch: mini-batches an epoch; they tell which epoch a step is in.

@@ -59,10 +59,18 @@ def _normalise(func: Callable[..., Any], inputs: torch.Tensor, mean: Any, varian
     return _apply(_Normalisation, inputs, weight, bias, mean, variance, options["momentum"], options["eps"])
 
 
-def _convolve(func: Callable[..., Any], inputs: torch.Tensor, weight: torch.Tensor, bias: Any = None,
-              stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:  # fmt: skip
+def _convolve(
+    func: Callable[..., Any],
+    inputs: torch.Tensor,
+    weight: torch.Tensor,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
     if groups != 1 or isinstance(padding, str) or inputs.ndim != 4 or inputs.device.type != "cpu":
-        return func(inputs, weight, bias, stride, padding, dilation, groups)
+        return func(inputs, weight, bias, stride, padding, dilation=dilation, groups=groups)
     outputs = _apply(_Convolution, inputs, weight, _pair(stride), _pair(padding), _pair(dilation))
     return outputs if bias is None else outputs + bias.view(-1, 1, 1)
 
@@ -83,7 +91,7 @@ class _Convolution(torch.autograd.Function):
         ctx.save_for_backward(inputs, weight)
         ctx.how = how
         stride, padding, dilation = how
-        return torch.conv2d(inputs, weight, None, stride, padding, dilation)
+        return torch.conv2d(inputs, weight, stride=stride, padding=padding, dilation=dilation)
 
     @staticmethod
     def backward(ctx: Any, slopes: torch.Tensor) -> Any:
@@ -149,10 +157,18 @@ class _Normalisation(torch.autograd.Function):
     """Batch normalisation by batch statistics; running ones are moved as torch does."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, running_mean: Any,
-                running_variance: Any, momentum: float, eps: float) -> torch.Tensor:  # fmt: skip
+    def forward(
+        ctx: Any,
+        inputs: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
+        running_mean: Any,
+        running_variance: Any,
+        momentum: float,
+        eps: float,
+    ) -> torch.Tensor:
         outputs, mean, scale = torch.native_batch_norm(
-            inputs, weight, bias, running_mean, running_variance, True, momentum, eps
+            inputs, weight, bias, running_mean, running_variance, training=True, momentum=momentum, eps=eps
         )
         ctx.save_for_backward(inputs, weight, mean, scale)
         return outputs
@@ -167,9 +183,13 @@ class _NormalisationSlopes(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, slopes: torch.Tensor, inputs: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor,
+        ctx: Any,
+        slopes: torch.Tensor,
+        inputs: torch.Tensor,
+        weight: torch.Tensor,
+        mean: torch.Tensor,
         scale: torch.Tensor,
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         projected, along, total = _projected(slopes, inputs, mean, scale)
         ctx.save_for_backward(inputs, weight, mean, scale, projected, along)
         return projected * _across(weight, inputs), along, total

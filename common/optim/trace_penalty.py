@@ -86,16 +86,20 @@ class TracePenalty:
         return CheapSecondDerivatives() if self.probe == "outputs" else nullcontext()
 
     def _trace(
-        self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, logits: torch.Tensor | None,
+        self,
+        model: nn.Module,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        logits: torch.Tensor | None,
         source: torch.Generator,
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         if self.probe == "outputs":
             if logits is None:
                 with self._derivatives():
                     logits = model(inputs)
             values = _by_outputs(model, logits, self.draws, source)
         else:
-            form = _ggn_form if self.of == "ggn" else _hessian_form
+            form = _ggn_quadratic_form if self.of == "ggn" else _hessian_quadratic_form
             with _composed_normalisation(model):
                 values = [form(model, inputs, targets, source) for _ in range(self.draws)]
         return torch.stack(values).mean()
@@ -120,7 +124,9 @@ def _by_outputs(model: nn.Module, logits: torch.Tensor, draws: int, source: torc
     return values
 
 
-def _ggn_form(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, source: torch.Generator) -> torch.Tensor:
+def _ggn_quadratic_form(
+    model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, source: torch.Generator
+) -> torch.Tensor:
     """vᵀGv = 1/N Σ (Jₙv)ᵀ Λₙ (Jₙv) for random signs v; Jv is the derivative by u of Jᵀu."""
     parameters = list(trainable(model).values())
     logits = model(inputs)
@@ -135,7 +141,7 @@ def _ggn_form(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, sou
     return form
 
 
-def _hessian_form(
+def _hessian_quadratic_form(
     model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, source: torch.Generator
 ) -> torch.Tensor:
     """vᵀHv for random signs v, by differentiating the gradient along v."""

@@ -130,16 +130,16 @@ class _PooledConvolution:
     def __init__(self, inputs: torch.Tensor, outputs: int, *, halves: bool = False) -> None:
         members, channels, side, *_, images = inputs.shape
         self.pooled = (side - KERNEL + 1) // 2
-        unfolded = inputs.unfold(2, PATCH, 2).unfold(4, PATCH // 2, 1).permute(0, 6, 7, 3, 1, 2, 4, 5)
+        unfolded = inputs.unfold(2, PATCH, 2).unfold(4, PATCH // 2, 1).permute((0, 6, 7, 3, 1, 2, 4, 5))
         columns: tuple[int, ...] = (self.pooled,)
         if halves:
             unfolded = unfolded.unflatten(6, (-1, 2)).transpose(6, 7)
             columns = (2, self.pooled // 2)
         self.unfolded = unfolded  # members, row, column/2, parity of the column, channel | row, column(s), image
         self.patches = inputs.new_empty(unfolded.shape)
-        self.kernels = inputs.new_zeros(members, 2, 2, outputs, PATCH, PATCH, channels)
+        self.kernels = inputs.new_zeros((members, 2, 2, outputs, PATCH, PATCH, channels))
         self.kernel_slopes = torch.empty_like(self.kernels)
-        planes = inputs.new_empty(members, 2, 2, outputs, self.pooled, *columns, images)
+        planes = inputs.new_empty((members, 2, 2, outputs, self.pooled, *columns, images))
         self.left, self.right = planes.unbind(1)
         self.rows = inputs.new_empty(self.left.shape)
         self.upper, self.lower = self.rows.unbind(1)
@@ -175,7 +175,7 @@ class _PooledConvolution:
         """Fill `slope` with the derivative by the inputs, after `backward`; the patches are lost."""
         torch.bmm(self.kernel_matrix.mT, self.plane_matrix, out=self.patch_matrix)
         pairs = slope.zero_().unflatten(2, (-1, 2))  # members, channel, row/2, parity, parity, column/2, image
-        parts = self.patches.unflatten(1, (-1, 2)).permute(0, 1, 3, 5, 6, 2, 4, 7, 8)
+        parts = self.patches.unflatten(1, (-1, 2)).permute((0, 1, 3, 5, 6, 2, 4, 7, 8))
         for i in range(PATCH // 2):
             for j in range(PATCH // 2):
                 pairs[:, :, i : i + self.pooled, :, :, j : j + self.pooled] += parts[:, i, j]

@@ -107,10 +107,17 @@ class Descent:
     """
 
     def __init__(
-        self, ensemble: FullyConnectedEnsemble | ModuleEnsemble, inputs: torch.Tensor, targets: torch.Tensor, *,
-        learning_rates: float | Sequence[float] | torch.Tensor, batches: Batches | None = None,
-        stopping_loss: float = 0.0, check_every: int = 50, diverged_above: float = 1e4,
-    ) -> None:  # fmt: skip
+        self,
+        ensemble: FullyConnectedEnsemble | ModuleEnsemble,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        *,
+        learning_rates: float | Sequence[float] | torch.Tensor,
+        batches: Batches | None = None,
+        stopping_loss: float = 0.0,
+        check_every: int = 50,
+        diverged_above: float = 1e4,
+    ) -> None:
         self.ensemble, self.batches = ensemble, batches
         self.inputs, self.targets = inputs, targets
         like = ensemble.weights
@@ -151,12 +158,15 @@ class Descent:
         """What must be kept to go on later; the order of batches included."""
         self._write_back()
         state: State = {
-            "weights": self.ensemble.weights, "steps": self.steps, "losses": self.losses, "status": self.status,
-            "taken": self._taken, "checked": self._checked,
-        }  # fmt: skip
-        return state | (
-            {f"batches_{key}": value for key, value in self.batches.state().items()} if self.batches else {}
-        )
+            "weights": self.ensemble.weights,
+            "steps": self.steps,
+            "losses": self.losses,
+            "status": self.status,
+            "taken": self._taken,
+            "checked": self._checked,
+        }
+        batches = self.batches.state() if self.batches else {}
+        return state | {f"batches_{key}": value for key, value in batches.items()}
 
     def restore(self, state: State) -> None:
         """Continue from `state()`."""

@@ -13,7 +13,7 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Mean cross-entropy (nats) and share of wrong predictions of each member, both [members], float64."""
+    """Mean cross-entropy (nats) and share of wrong predictions of each member, both [members]."""
 
     loss: torch.Tensor
     error: torch.Tensor

@@ -55,9 +55,14 @@ class FullyConnectedEnsemble:
 
     @classmethod
     def drawn(
-        cls, sizes: Sequence[int], generators: Sequence[torch.Generator], *, loss: LossName = "mse",
-        dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu",
-    ) -> FullyConnectedEnsemble:  # fmt: skip
+        cls,
+        sizes: Sequence[int],
+        generators: Sequence[torch.Generator],
+        *,
+        loss: LossName = "mse",
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> FullyConnectedEnsemble:
         """One member a generator, with PyTorch's default initialisation (`initialise_uniform`), drawn in float32."""
         weights = torch.empty(len(generators), parameter_count(sizes))
         for row, generator in zip(weights, generators, strict=True):
@@ -192,9 +197,12 @@ class FullyConnectedEnsemble:
         return losses, shares.div_(count)
 
     def _backward(
-        self, part: slice, values: list[torch.Tensor], slope: torch.Tensor,
+        self,
+        part: slice,
+        values: list[torch.Tensor],
+        slope: torch.Tensor,
         use: Callable[[int, torch.Tensor, torch.Tensor], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Call `use(layer, derivative by the layer's outputs, the layer's inputs)` from the last layer to the first."""
         layers = self.layers(self.weights[part])
         for number in range(len(layers) - 1, -1, -1):

@@ -1,12 +1,41 @@
 """Mini-batches of images that lie on the device as bytes, augmented there, a batch at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
 
+from common.datasets.splits import Split
+
 PADDING = 4
 """Pixels of black around an image of which a random crop takes its part."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standardise:
+    """Bytes [n, channels, height, width] to float32 of mean 0 and deviation 1 in each channel, same shape.
+
+    Attributes:
+        mean, deviation: of each channel in grey values, float32 [channels].
+
+    Example:
+        >>> Standardise(torch.tensor([2.0]), torch.tensor([2.0]))(torch.tensor([[[[0, 4]]]], dtype=torch.uint8))
+        tensor([[[[-1.,  1.]]]])
+    """
+
+    mean: torch.Tensor
+    deviation: torch.Tensor
+
+    @classmethod
+    def by_shares(cls, mean: Sequence[float], deviation: Sequence[float]) -> "Standardise":
+        """From shares of 255, such as `Split.channel_statistics` gives."""
+        return cls(255 * torch.tensor(mean), 255 * torch.tensor(deviation))
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        """The standardised images."""
+        mean, deviation = (row.to(images.device).view(1, -1, 1, 1) for row in (self.mean, self.deviation))
+        return images.float().sub_(mean).div_(deviation)
 
 
 class ImageBatches:
@@ -16,7 +45,7 @@ class ImageBatches:
     gather of bytes for the whole batch; the result is channels-last without a copy.
 
     Attributes:
-        mean, deviation: of each channel over these images, in grey values; test images are normalised with them too.
+        standardise: by the statistics of these images, deviations at least 1; test images are standardised by it too.
         targets: int64 [n].
 
     Args:
@@ -41,8 +70,9 @@ class ImageBatches:
         self.height, self.width = images.shape[2:]
         margin = PADDING if augment else 0
         self._bytes = functional.pad(images, (margin,) * 4).permute(0, 2, 3, 1).contiguous()
-        mean, deviation = channel_statistics(images)
-        self.mean, self.deviation = mean.to(images.device), deviation.to(images.device)
+        shares = Split("images", images, targets).channel_statistics()
+        mean, deviation = (torch.tensor([255 * share for share in row], device=images.device) for row in shares)
+        self.standardise = Standardise(mean, deviation.clamp(min=1.0))
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -65,7 +95,7 @@ class ImageBatches:
             pixels = self._bytes[place, rows.to(device)[:, :, None], columns.to(device)[:, None, :]]
         else:
             pixels = self._bytes[chosen.to(device)]
-        return self._normalised(pixels.permute(0, 3, 1, 2)), self.targets[chosen.to(device)]
+        return self.standardise(pixels.permute(0, 3, 1, 2)), self.targets[chosen.to(device)]
 
     def epoch(self, batch_size: int, source: torch.Generator) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Every image once in a random order; the last batch may be smaller."""
@@ -74,31 +104,7 @@ class ImageBatches:
 
     def normalise(self, images: torch.Tensor) -> torch.Tensor:
         """Other images, uint8 [n, channels, height, width], as these are: float32 with channels last."""
-        return self._normalised(images.to(self.mean.device).contiguous(memory_format=torch.channels_last))
-
-    def _normalised(self, images: torch.Tensor) -> torch.Tensor:
-        shape = (1, -1, 1, 1)
-        return images.float().sub_(self.mean.view(shape)).div_(self.deviation.view(shape))
-
-
-def channel_statistics(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and standard deviation (at least 1) of each channel of bytes [n, channels, …], in grey values, float32.
-
-    From counts of the 256 values, so that they are equal on every machine.
-
-    Example:
-        >>> channel_statistics(torch.tensor([[[0, 4]]], dtype=torch.uint8))
-        (tensor([2.]), tensor([2.]))
-    """
-    values = torch.arange(256, dtype=torch.float64)
-    found = []
-    for channel in range(images.shape[1]):
-        shares = torch.bincount(images[:, channel].flatten(), minlength=256).double().cpu()
-        shares /= shares.sum()
-        mean = float((shares * values).sum())
-        found.append((mean, max(float((shares * (values - mean) ** 2).sum()) ** 0.5, 1.0)))
-    means, deviations = torch.tensor(found).unbind(1)
-    return means, deviations
+        return self.standardise(images.to(self._bytes.device).contiguous(memory_format=torch.channels_last))
 
 
 def averaged_down(images: torch.Tensor, side: int) -> torch.Tensor:

@@ -37,9 +37,14 @@ class ModuleEnsemble:
 
     @classmethod
     def drawn(
-        cls, make: Callable[[], nn.Module], generators: Sequence[torch.Generator], *, loss: LossName = "mse",
-        dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu",
-    ) -> ModuleEnsemble:  # fmt: skip
+        cls,
+        make: Callable[[], nn.Module],
+        generators: Sequence[torch.Generator],
+        *,
+        loss: LossName = "mse",
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> ModuleEnsemble:
         """One member a generator, with PyTorch's default initialisation, drawn in float32."""
         rows = []
         for generator in generators:

@@ -76,10 +76,15 @@ class ResidualTraining:
     """
 
     def __init__(
-        self, model: nn.Module, batches: ImageBatches, recipe: Recipe, source: torch.Generator, *,
+        self,
+        model: nn.Module,
+        batches: ImageBatches,
+        recipe: Recipe,
+        source: torch.Generator,
+        *,
         objective: Objective = cross_entropy,
         optimiser: Callable[[list[nn.Parameter]], torch.optim.Optimizer] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.batches, self.recipe, self.source, self.objective = batches, recipe, source, objective
         parameters = list(model.parameters())
@@ -94,11 +99,11 @@ class ResidualTraining:
 
     @property
     def over(self) -> bool:
-        """All epochs are done, or the loss left the numbers."""
+        """All epochs are done, or the loss is no longer finite."""
         return self.lost or self.epoch >= self.recipe.epochs
 
     def one_epoch(self) -> float:
-        """Every image once; returns the mean of the objective over the steps (nan where it left the numbers)."""
+        """Every image once; returns the mean of the objective over the steps (NaN where it is no longer finite)."""
         factor = self.recipe.schedule(self.epoch / self.recipe.epochs)
         for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor

@@ -39,16 +39,21 @@ class RuleTraining(ResidualTraining):
     """
 
     def __init__(
-        self, model: nn.Module, batches: ImageBatches, recipe: Recipe, source: torch.Generator, *,
+        self,
+        model: nn.Module,
+        batches: ImageBatches,
+        recipe: Recipe,
+        source: torch.Generator,
+        *,
         optimiser: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
         rule: Callable[[torch.optim.Optimizer], GradientRule],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(model, batches, recipe, source, optimiser=optimiser)
         self.rule = rule(self.optimiser)
         self.step_error = 1.0
 
     def one_epoch(self) -> float:
-        """Every image once; returns the mean loss over the steps (nan where it left the numbers)."""
+        """Every image once; returns the mean loss over the steps (NaN where it is no longer finite)."""
         factor = self.recipe.schedule(self.epoch / self.recipe.epochs)
         for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor

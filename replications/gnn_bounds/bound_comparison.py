@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch.nn import functional
 
-from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.experiments import DatasetName, Field, RunContext
+from common.experiments.controls import ControlArm, shuffled
 from common.hessian import Hessian, Problem, quadratic_forms_by_parameter, trace
 from common.models.graph_networks import (
     GraphNetwork,
@@ -17,14 +19,14 @@ from common.models.graph_networks import (
     weight_shapes,
 )
 
-from .shared.bound_setting import Setting, norms_of
+from .shared.bound_setting import Setting, setting_of
 from .shared.graph_data import Batch, GraphData, generated, prepare, stratified_folds, subset
 
 CODE = "authors' public code"
 LIAO = "Liao et al. 2021"
 
 
-class Parameters(ExperimentParameters):
+class Parameters(ControlArm):
     """Settings of a trained network."""
 
     source: Literal["collection", "generated"] = Field("collection", description="real or generated", source="D2")
@@ -32,8 +34,6 @@ class Parameters(ExperimentParameters):
     graphs: int = Field(0, ge=0, description="graphs taken of it, 0 for all", source="deviation D2", unit="graphs")
     label_noise: float = Field(0.15, ge=0, lt=0.5, description="swapped classes of generated graphs", source="D2")
     collection_seed: int = Field(2024, ge=0, description="which generated collection", source="our choice")
-    labels: Literal["true", "shuffled"] = Field("true", description="training classes", source="our control")
-    own_streams: bool = Field(False, description="whether this arm draws split and weights anew", source="our control")
     model: Literal["gcn", "mpnn"] = Field("gcn", description="the network", source="Fig. 5")
     depth: int = Field(2, ge=2, description="number of layers l, pooling included", source="deviation D3")
     width: int = Field(128, ge=1, description="hidden width h", source=CODE, unit="neurons")
@@ -132,19 +132,14 @@ class _Members:
         run, data = self.run, self.data
         own = [weight[place : place + 1] for weight in self.weights]
         neurons = torch.tensor([run.width] * (run.depth - 1) + [data.classes], dtype=torch.float64)
-        return Setting(
-            model=run.model,
-            depth=run.depth,
-            **norms_of(run.model, own, run.depth),
-            neurons=neurons,
-            width=run.width,
+        return setting_of(
+            run,
+            own,
+            neurons,
             degree=data.degree,
             diffusion_norm=data.diffusion_norm,
             feature_matrix_norm=data.feature_matrix_norm,
-            feature_norm=1.0,  # one-hot features
             examples=int(self.training[place].sum()),
-            margin=run.margin,
-            delta=run.delta,
         )
 
     def problem(self, place: int) -> tuple[Problem, torch.Tensor]:
@@ -185,7 +180,7 @@ def _targets(run: Parameters, context: RunContext, targets: torch.Tensor) -> tor
     """Classes to train on: true, or permuted among all graphs."""
     if run.labels == "true":
         return targets
-    return targets[torch.randperm(len(targets), generator=context.generator(run, "shuffle")).to(targets.device)]
+    return shuffled(targets, context.generator(run, "shuffle"))
 
 
 def _measured(
@@ -209,8 +204,6 @@ def _measured(
 
 def _bounds(setting: Setting) -> dict[str, float]:
     """log₁₀ of every bound with d the largest degree, and of Liao's and Garg's with d + 1."""
-    from dataclasses import replace
-
     plus_one = replace(setting, degree=setting.degree + 1)
     values = {f"log10_{name}": value for name, value in setting.logarithms().items()}
     values |= {f"log10_{name}_plus_one": plus_one.logarithms()[name] for name in ("liao", "garg")}

@@ -137,8 +137,8 @@ paper.summary(
 )
 
 # %% [markdown]
-# A smaller bound is not yet a useful one. A bound on an error rate says something when it is below 1. The Hessian
-# measures of the trained networks are no bounds, but they can be held against the gap.
+# A smaller bound is not yet a useful one. A bound on an error rate is informative when it is below 1. The Hessian
+# measures of the trained networks are no bounds, but they can be compared with the gap.
 
 # %%
 paper.summary(

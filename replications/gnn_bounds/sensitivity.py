@@ -8,7 +8,7 @@ import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .shared.bound_setting import Setting, norms_of
+from .shared.bound_setting import Setting, setting_of
 
 SAME = "as in bound_comparison"
 
@@ -44,19 +44,14 @@ def _setting(run: Parameters, kept: dict[str, torch.Tensor]) -> Setting:
     count = sum(name.startswith("weight") for name in kept)
     weights = [kept[f"weight{number}"][None] for number in range(count)]
     degree, diffusion_norm, feature_matrix_norm, examples = kept["graphs"].tolist()
-    return Setting(
-        model=run.model,
-        depth=run.depth,
-        **norms_of(run.model, weights, run.depth),
-        neurons=kept["neurons"],
-        width=run.width,
+    return setting_of(
+        run,
+        weights,
+        kept["neurons"],
         degree=degree,
         diffusion_norm=diffusion_norm,
         feature_matrix_norm=feature_matrix_norm,
-        feature_norm=1.0,
         examples=int(examples),
-        margin=run.margin,
-        delta=run.delta,
     )
 
 

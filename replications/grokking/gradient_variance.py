@@ -5,6 +5,7 @@ and the transformer of Fig. 4 with ReLU, as it ends with large weight decay.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -18,7 +19,6 @@ from common.optim import GaussianNoise, NoiseStability, PlainGradient, WeightPer
 from .shared.training import table
 
 OURS = "our choice, deviation D9"
-Loss = Callable[[], torch.Tensor]
 
 
 class Parameters(ExperimentParameters):
@@ -33,6 +33,19 @@ class Parameters(ExperimentParameters):
     layers: int = Field(2, ge=1, description="of the transformer", source="modular_addition")
     width: int = Field(128, ge=4, description="of the transformer", source="modular_addition")
     heads: int = Field(4, ge=1, description="of the transformer", source="modular_addition")
+
+
+@dataclass(frozen=True)
+class System:
+    """A loss and the parameters that it is differentiated by."""
+
+    name: str
+    parameters: list[nn.Parameter]
+    loss: Callable[[], torch.Tensor]
+
+    def gradient(self) -> torch.Tensor:
+        """What a rule has left as the gradients, in one row."""
+        return torch.cat([p.grad.flatten() for p in self.parameters if p.grad is not None])
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -63,7 +76,7 @@ def _quartic(run: Parameters, context: RunContext) -> None:
             "nso": float(third.square().sum()) * sigma**4 / 2,
             "wp_sgd": float(second.square().sum()) * sigma**2 / 2,
         }
-        _measure(run, context, "quartic", [weights], loss, sigma, theory)
+        _measure(run, context, System("quartic", [weights], loss), sigma, theory)
 
 
 def _smooth_network(run: Parameters, context: RunContext) -> None:
@@ -79,7 +92,7 @@ def _smooth_network(run: Parameters, context: RunContext) -> None:
             scale = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 1.0
             parameter.copy_(scale * torch.randn(parameter.shape, generator=source, dtype=torch.float64))
         targets = teacher(inputs)
-    _network(run, context, "smooth network", student, functional.mse_loss, (inputs, targets))
+    _network(run, context, "smooth network", student, criterion=functional.mse_loss, data=(inputs, targets))
 
 
 def _transformer(run: Parameters, context: RunContext) -> None:
@@ -91,14 +104,16 @@ def _transformer(run: Parameters, context: RunContext) -> None:
             parameter.copy_(kept[name])
     pairs, answers = table(run.modulus, "add")
     chosen = torch.randperm(len(pairs), generator=context.generator(run, "split"))[: run.pairs]
-    _network(run, context, "transformer", model, functional.cross_entropy, (pairs[chosen], answers[chosen]))
+    data = pairs[chosen], answers[chosen]
+    _network(run, context, "transformer", model, criterion=functional.cross_entropy, data=data)
 
 
 def _network(
     run: Parameters,
     context: RunContext,
-    system: str,
+    name: str,
     model: nn.Module,
+    *,
     criterion: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     data: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
@@ -110,33 +125,26 @@ def _network(
         return criterion(model(data[0]), data[1])
 
     for sigma in run.scales:
-        _measure(run, context, system, list(model.parameters()), loss, sigma, {"wp_sgd": norm.value * sigma**2 / 2})
+        theory = {"wp_sgd": norm.value * sigma**2 / 2}
+        _measure(run, context, System(name, list(model.parameters()), loss), sigma, theory)
 
 
-def _measure(
-    run: Parameters,
-    context: RunContext,
-    system: str,
-    parameters: list[nn.Parameter],
-    loss: Loss,
-    sigma: float,
-    theory: dict[str, float],
-) -> None:
+def _measure(run: Parameters, context: RunContext, system: System, sigma: float, theory: dict[str, float]) -> None:
     """Both rules with the same stream of noise: total variance, and squared distance of the mean from ∇L."""
-    optimiser = torch.optim.SGD(parameters, lr=1.0)
-    PlainGradient(optimiser).fill(loss)
-    plain = _flat(parameters)
+    optimiser = torch.optim.SGD(system.parameters, lr=1.0)
+    PlainGradient(optimiser).fill(system.loss)
+    plain = system.gradient()
     for name, kind, draws in (("nso", NoiseStability, 1), ("wp_sgd", WeightPerturbation, 2)):
-        noise = GaussianNoise(parameters, scale=sigma, generators=context.generator(run, "probes"))
+        noise = GaussianNoise(system.parameters, scale=sigma, generators=context.generator(run, "probes"))
         rule = kind(optimiser, noise, draws=draws)
         rows = []
         for _ in range(run.draws):
-            rule.fill(loss)
-            rows.append(_flat(parameters))
+            rule.fill(system.loss)
+            rows.append(system.gradient())
         sample = torch.stack(rows)
         context.record(
             run,
-            system=system,
+            system=system.name,
             rule=name,
             sigma=sigma,
             variance=float(sample.var(0).sum()),
@@ -144,7 +152,3 @@ def _measure(
             squared_gradient=float(plain.square().sum()),
             theory=theory.get(name, float("nan")),
         )
-
-
-def _flat(parameters: list[nn.Parameter]) -> torch.Tensor:
-    return torch.cat([p.grad.flatten() for p in parameters if p.grad is not None])

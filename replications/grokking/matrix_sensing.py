@@ -93,13 +93,19 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         with torch.no_grad():
             weights.copy_(saved["weights"])
     due = {round(total * k / setting.records) for k in range(setting.records + 1)}
+
+    def record() -> None:
+        spent = {"step": step, "gradients": rule.gradient_evaluations}
+        for run, values in zip(runs, _measured(problems, weights), strict=True):
+            context.record(run, **spent, **values)
+
     if step == 0:
-        _record(runs, context, problems, weights, step, rule)
+        record()
     while step < total:
         rule.step(lambda: problems.losses(weights).sum())
         step += 1
         if step in due:
-            _record(runs, context, problems, weights, step, rule)
+            record()
             context.progress(step, total)
         context.checkpoint({"step": step, "rule": rule.state_dict(), "weights": weights.detach()})
 
@@ -116,20 +122,11 @@ def _rule(runs: Sequence[Parameters], context: RunContext, weights: torch.nn.Par
 
 
 @torch.no_grad()
-def _record(
-    runs: Sequence[Parameters],
-    context: RunContext,
-    problems: Sensing,
-    weights: torch.Tensor,
-    step: int,
-    rule: GradientRule,
-) -> None:
+def _measured(problems: Sensing, weights: torch.Tensor) -> list[dict[str, float]]:
     columns = {
         "training_loss": problems.losses(weights),
         "trace": problems.traces(weights),
         "recovery_error": problems.recovery_errors(weights),
         "squared_norm": weights.square().sum((1, 2)),
     }
-    for member, run in enumerate(runs):
-        values = {name: float(column[member]) for name, column in columns.items()}
-        context.record(run, step=step, gradients=rule.gradient_evaluations, **values)
+    return [{name: float(column[member]) for name, column in columns.items()} for member in range(len(weights))]

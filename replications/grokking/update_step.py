@@ -61,5 +61,6 @@ def _gradients(run: Parameters, rows: torch.nn.Parameter, noise: GaussianNoise) 
     else:
         rule = WeightPerturbation(optimiser, noise, draws=2)
     rule.fill(lambda: loss(rows).sum())
-    assert rows.grad is not None
+    if rows.grad is None:
+        raise RuntimeError(f"the rule {run.rule} set no gradient.")
     return rows.grad

@@ -16,17 +16,14 @@ class Parameters(TuningParameters):
 
     system: Name = Field("digits", description="what is trained", source="deviation D7")
     limit: float = Field(
-        4.0,
-        gt=0,
-        unit="nats",
-        description="C: where losses are cut off, to be bounded",
-        source="deviation D7",
+        4.0, gt=0, unit="nats", description="C: where losses are cut off, to be bounded", source="deviation D7"
     )
     delta: float = Field(0.05, gt=0, lt=1, description="δ of McAllester's and Catoni's bounds", source="our choice")
     sigmas: tuple[float, ...] = Field(
-        (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5), description="σ of prior and posterior, with shares of δ",
+        (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+        description="σ of prior and posterior, with shares of δ",
         source="our choice",
-    )  # fmt: skip
+    )
     betas: tuple[float, ...] = Field(
         (0.3, 0.5, 0.7, 0.9), description="β of Catoni's bound, with shares of δ", source="our choice"
     )
@@ -36,8 +33,6 @@ class Parameters(TuningParameters):
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one setting together; every ingredient and every bound at the end."""
     tuning = tuning_of(runs, context, METHODS["sgd"](1.0))
-    for member, performance in trained_members(runs, context, tuning):
-        run, (start, train, test) = runs[member], tuning.of_member(member)
-        seed = context.stream_seed(run, "probes")
-        values = bound_values(run, tuning.module(member), start, train, test, seed)
+    for run, member, performance in trained_members(runs, context, tuning):
+        values = bound_values(run, member, seed=context.stream_seed(run, "probes"))
         context.record(run, **values, **tuning.source, **performance)

@@ -7,11 +7,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from common.datasets.splits import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 
 from .shared.backbones import BACKBONES, Files
 from .shared.graph_network import packed_graphs
-from .shared.probe import probe_accuracy
+from .shared.linear_classifier import linear_accuracy
 from .shared.text_tensors import as_tensor
 
 CHUNK = 50
@@ -51,23 +52,14 @@ class Parameters(ExperimentParameters):
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
-    """Keeps the features of the pool and of the test examples and the weights above the cut; records a linear probe."""
+    """Keep the features of all examples and the weights above the cut; record how well a linear classifier does."""
     for number, run in enumerate(runs):
         train, test, upper = _SYSTEMS[run.system](run, context)
-        context.save(
-            run,
-            "features",
-            {
-                "pool": train[0], "pool_labels": train[1], "test": test[0], "test_labels": test[1],
-                "dataset": as_tensor(run.dataset), "weights": as_tensor(run.weights),
-            },
-        )  # fmt: skip
+        features = {"pool": train[0], "pool_labels": train[1], "test": test[0], "test_labels": test[1]}
+        source = {"dataset": as_tensor(run.dataset), "weights": as_tensor(run.weights)}
+        context.save(run, "features", features | source)
         context.save(run, "upper", upper)
-        context.record(
-            run,
-            classes=int(train[1].max()) + 1,
-            probe_accuracy=probe_accuracy(upper, train, test),
-        )
+        context.record(run, classes=int(train[1].max()) + 1, probe_accuracy=linear_accuracy(upper, train, test))
         context.progress(number + 1, len(runs))
 
 
@@ -80,21 +72,19 @@ def _pretrained(run: Parameters, context: RunContext) -> tuple[Examples, Example
     cut = max(len(network) - run.stages_above, 0)
     lower = network[:cut].to(context.device)
     found = []
-    for inputs, labels in _drawn(run, context):
-        read = backbone.inputs(inputs, files, run.size)
+    for split in _drawn(run, context):
+        read = backbone.inputs(split.inputs, files, run.size)
         with torch.inference_mode():
             parts = [lower(part.to(context.device)).cpu() for part in read.split(CHUNK)]
         features = torch.cat(parts)
-        found.append((features.half() if features.is_floating_point() else features, labels))
+        found.append((features.half() if features.is_floating_point() else features, split.targets))
     kept = {name: tensor for name, tensor in network.state_dict().items() if int(name.partition(".")[0]) >= cut}
     return found[0], found[1], {f"{run.weights}.{name}": tensor for name, tensor in kept.items()}
 
 
 def _digits(run: Parameters, context: RunContext) -> tuple[Examples, Examples, dict[str, Tensor]]:
     """Standardised pixels [n, 784]; nothing is pretrained."""
-    pool, test = (
-        ((pixels.flatten(1).float() / 255 - MNIST[0]) / MNIST[1], labels) for pixels, labels in _drawn(run, context)
-    )
+    pool, test = ((split.standardised(*MNIST).flatten(1), split.targets) for split in _drawn(run, context))
     return pool, test, {}
 
 
@@ -106,11 +96,10 @@ def _molecules(run: Parameters, context: RunContext) -> tuple[Examples, Examples
     return (features[pool], labels[pool]), (features[test], labels[test]), {}
 
 
-def _drawn(run: Parameters, context: RunContext) -> tuple[Examples, Examples]:
+def _drawn(run: Parameters, context: RunContext) -> tuple[Split, Split]:
     """The pool, from the training split, and the test examples, from the test split."""
     data, seed = context.data(run.dataset), context.stream_seed(run, "split")
-    pool, test = data.train.subset(run.pool, seed), data.test.subset(run.test_examples, seed)
-    return (pool.inputs, pool.targets), (test.inputs, test.targets)
+    return data.train.subset(run.pool, seed), data.test.subset(run.test_examples, seed)
 
 
 _SYSTEMS = {"image": _pretrained, "text": _pretrained, "digits": _digits, "molecules": _molecules}

@@ -36,12 +36,17 @@ class Parameters(TuningParameters):
         0.02, gt=0, lt=1, description="wanted relative error of both", source="deviation D13"
     )
 
+    @property
+    def budget(self) -> int:
+        """Gradients of a mini-batch."""
+        return self.lengthening * super().budget
+
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Fine-tune all seeds of one system and arm together and measure along the way."""
     setting = runs[0]
     method = METHODS[setting.method](1.0 if setting.method == "sgd" else setting.noise_scale)
-    tuning = tuning_of(runs, context, method, lengthening=setting.lengthening)
+    tuning = tuning_of(runs, context, method)
     if (state := context.restore()) is not None:
         tuning.restore(state)
     due = {round(tuning.total * k / setting.measurements) for k in range(1, setting.measurements + 1)}
@@ -63,17 +68,23 @@ def _measure(runs: Sequence[Parameters], context: RunContext, tuning: FineTuning
             context.diverged(run, f"training loss not finite at step {tuning.step}")
             continue
         context.record(
-            run, step=tuning.step, total_steps=tuning.total, epoch=epoch,
-            gradients=tuning.rule.gradient_evaluations, first_training_loss=first[member], **tuning.source,
-            **rows[member], **_curvature(run, context, tuning, member),
-        )  # fmt: skip
+            run,
+            step=tuning.step,
+            total_steps=tuning.total,
+            epoch=epoch,
+            gradients=tuning.rule.gradient_evaluations,
+            first_training_loss=first[member],
+            **tuning.source,
+            **rows[member],
+            **_curvature(run, context, tuning, member),
+        )
 
 
 def _curvature(run: Parameters, context: RunContext, tuning: FineTuning, member: int) -> dict[str, float]:
     """Tr H of the loss on training and on test examples, and λ₁ on training examples, over all trained parameters."""
     seed, few, error = context.stream_seed(run, "probes"), run.curvature_examples, run.curvature_error
-    _, *splits = tuning.of_member(member)
-    model = with_linear_layers(tuning.module(member))
+    own = tuning.member(member)
+    model, splits = with_linear_layers(own.model), (own.train, own.test)
     training, test = (Problem(model, nn.CrossEntropyLoss(), (inputs[:few], labels[:few])) for inputs, labels in splits)
     largest = sharpness(training, relative_error=error, products=40, seed=seed).estimate
     row = {"sharpness": largest.value, "sharpness_bound": largest.bound}

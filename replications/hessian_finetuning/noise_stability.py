@@ -42,10 +42,9 @@ class Parameters(TuningParameters):
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one system together and measure each at the end."""
     tuning = tuning_of(runs, context, METHODS["sgd"](1.0))
-    for member, performance in trained_members(runs, context, tuning):
-        run = runs[member]
-        model, (inputs, labels) = tuning.module(member), tuning.of_member(member)[1]
-        inputs, labels = inputs[: run.measured_examples], labels[: run.measured_examples]
+    for run, member, performance in trained_members(runs, context, tuning):
+        model = member.model
+        inputs, labels = (tensor[: run.measured_examples] for tensor in member.train)
         if run.double:
             model, inputs = model.double(), inputs.to(torch.float64 if inputs.is_floating_point() else inputs.dtype)
         problem = Problem(model, nn.CrossEntropyLoss(), (inputs, labels))

@@ -58,8 +58,8 @@ paper.summary(
 # %% [markdown]
 # What is left over. Odd orders cancel, so for smooth networks it should vanish as σ⁴, faster than the σ³ of the claim.
 # At the kinks of ReLUs the Hessian lacks the jumps of the slope, and what they add is of the order σ², as the main term
-# is: making the noise smaller does not help there. How far the rules on ReLU networks are decided depends on the number
-# of directions of noise, which bounds how well the kinks' share is known.
+# is: making the noise smaller does not help there. Whether the rules on ReLU networks can be decided depends on the
+# number of directions of noise, which bounds how well the kinks' share is known.
 
 # %%
 paper.summary(
@@ -115,7 +115,7 @@ paper.summary(
 )
 
 # %% [markdown]
-# The talk holds against products of norms that they grow exponentially with depth. Constants are left out of both, as
+# The talk criticises products of norms because they grow exponentially with depth. Constants are left out of both, as
 # in the talk, so which one is smaller says less than which one grows faster.
 
 # %%
@@ -123,7 +123,7 @@ paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with
 
 # %% [markdown]
 # ## Fig. 2: seven methods
-# If the bound says something, the measure that is taken from it should order methods of fine-tuning by their gap. Here
+# If the bound is informative, the measure that is taken from it should order methods of fine-tuning by their gap. Here
 # it is summed over layers, with $v_i = W_i - W_i^{(0)}$, the largest loss $C$ of a training example, and the largest
 # quadratic form of one:
 #
@@ -156,8 +156,8 @@ paper.figure("fig2_methods")
 # The sign may depend on where one looks: a run that fits its training examples better can have smaller forms and a
 # smaller $C$ on them, and a larger gap. The measure on test points stands beside it, though a bound may not use these.
 #
-# Against the rivals, and taken apart: is it the curvature or the largest loss $C$ that orders the methods, on which
-# points is it measured, and is there more in it than how well the training data are fitted?
+# Compared with other measures, and split into its parts: is it the curvature or the largest loss $C$ that orders the
+# methods, on which points is it measured, and is there more in it than how well the training data are fitted?
 
 # %%
 paper.figure("fig2_correlations")

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from common.experiments import Field, RunContext
 
 from .shared.fine_tuning import FineTuning, TuningParameters, tuning_of
 from .shared.layer_measures import layer_measures
 from .shared.methods import METHODS
-from .shared.systems import System, load_systems
+from .shared.systems import load_systems
 
 
 class Parameters(TuningParameters):
@@ -38,28 +38,19 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     systems = dict(zip(seeds, load_systems(runs[0].system, list(seeds.values()), context), strict=True))
     state = context.restore() or {"done": 0, "tuning": None}
     first: list[float] = []  # all settings start at the same weights
-    for done, members in enumerate(settings.values()):
-        if done >= state["done"]:
-            tuning = _tuned(members, [systems[run.seed] for run in members], context, state, done, len(settings))
-            first = first or tuning.first_training_losses()
-            _measure(members, context, tuning, first)
-            state = {"done": done + 1, "tuning": None}
-            context.checkpoint(state)
-
-
-def _tuned(
-    members: Sequence[Parameters], systems: Sequence[System], context: RunContext, state: dict[str, Any], done: int,
-    count: int,
-) -> FineTuning:  # fmt: skip
-    """The seeds of one setting, fine-tuned; `done` of `count` settings lie behind, `state` is what to resume from."""
-    tuning = tuning_of(members, context, METHODS[members[0].method](_value(members[0])), systems=systems)
-    if state["tuning"] is not None and state["done"] == done:
-        tuning.restore(state["tuning"])
-    while tuning.step < tuning.total:
-        tuning.advance()
-        context.progress(done + tuning.step / tuning.total, count)
-        context.checkpoint({"done": done, "tuning": tuning.state()})
-    return tuning
+    for done, members in list(enumerate(settings.values()))[state["done"] :]:
+        method = METHODS[members[0].method](_value(members[0]))
+        tuning = tuning_of(members, context, method, [systems[run.seed] for run in members])
+        if state["tuning"] is not None:
+            tuning.restore(state["tuning"])
+        while tuning.step < tuning.total:
+            tuning.advance()
+            context.progress(done + tuning.step / tuning.total, len(settings))
+            context.checkpoint({"done": done, "tuning": tuning.state()})
+        first = first or tuning.first_training_losses()
+        _measure(members, context, tuning, first)
+        state = {"done": done + 1, "tuning": None}
+        context.checkpoint(state)
 
 
 def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTuning, first: Sequence[float]) -> None:
@@ -68,12 +59,16 @@ def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTun
         if not math.isfinite(rows[member]["training_loss"]):
             context.diverged(run, f"training loss not finite after {tuning.total} steps")
             continue
-        start, train, test = tuning.of_member(member)
         context.record(
-            run, value=_value(run), classes=tuning.classes, gradients=tuning.rule.gradient_evaluations,
-            first_training_loss=first[member], **tuning.source, **rows[member],
-            **layer_measures(tuning.module(member), start, train, test),
-        )  # fmt: skip
+            run,
+            value=_value(run),
+            classes=tuning.classes,
+            gradients=tuning.rule.gradient_evaluations,
+            first_training_loss=first[member],
+            **tuning.source,
+            **rows[member],
+            **layer_measures(tuning.member(member)),
+        )
 
 
 def _value(run: Parameters) -> float:

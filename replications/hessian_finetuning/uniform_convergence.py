@@ -11,9 +11,9 @@ from common.experiments import Field, RunContext
 from common.hessian import Problem
 
 from .shared.example_traces import example_traces
-from .shared.fine_tuning import FineTuning, TuningParameters
+from .shared.fine_tuning import TuningParameters, tuning_of
 from .shared.methods import METHODS
-from .shared.systems import Name, load_systems
+from .shared.systems import Name, System, load_systems
 from .shared.trained_members import trained_members
 
 
@@ -30,36 +30,40 @@ class Parameters(TuningParameters):
     steps: int = Field(300, ge=1, unit="steps", description="length of training", source="our choice")
     subsets: int = Field(400, ge=2, description="draws of n fresh examples at fixed W", source="our choice")
 
+    @property
+    def budget(self) -> int:
+        """Gradients of a mini-batch."""
+        return self.steps
+
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one n together; exact traces of every example at the end."""
-    tuning = _tuning(runs, context)
-    for member, performance in trained_members(runs, context, tuning):
-        run, (_, (inputs, labels), test) = runs[member], tuning.of_member(member)
-        fresh = example_traces(Problem(tuning.module(member), nn.CrossEntropyLoss(), test))
+    tuning = tuning_of(runs, context, METHODS["sgd"](1.0), _systems(runs, context))
+    for run, member, performance in trained_members(runs, context, tuning):
+        fresh = example_traces(Problem(member.model, nn.CrossEntropyLoss(), member.test))
         if run.trained_on == "own":
-            own = example_traces(Problem(tuning.module(member), nn.CrossEntropyLoss(), (inputs, labels)))
+            own = example_traces(Problem(member.model, nn.CrossEntropyLoss(), member.train))
             difference = float((own.mean() - fresh.mean()).abs())
         else:
             difference = _deviation(fresh, run, context)
         context.record(
-            run, difference=difference, fresh_trace=float(fresh.mean()), fresh_spread=float(fresh.std()),
-            **tuning.source, **performance,
-        )  # fmt: skip
+            run,
+            difference=difference,
+            fresh_trace=float(fresh.mean()),
+            fresh_spread=float(fresh.std()),
+            **tuning.source,
+            **performance,
+        )
 
 
-def _tuning(runs: Sequence[Parameters], context: RunContext) -> FineTuning:
-    setting, systems = runs[0], []
-    for run, system in zip(runs, load_systems(setting.system, runs, context), strict=True):
+def _systems(runs: Sequence[Parameters], context: RunContext) -> list[System]:
+    """Each trains on n of its training examples, or on its validation examples."""
+    systems = []
+    for run, system in zip(runs, load_systems(runs[0].system, runs, context), strict=True):
         inputs, labels = system.train
         own = inputs[: run.examples], labels[: run.examples]
         systems.append(replace(system, train=own if run.trained_on == "own" else system.validation))
-    return FineTuning(
-        systems, METHODS["sgd"](1.0), learning_rate=setting.learning_rate, momentum=setting.momentum,
-        batch_size=setting.batch_size, budget=setting.steps,
-        batches=[context.generator(run, "batches") for run in runs],
-        noise=[context.generator(run, "noise") for run in runs],
-    )  # fmt: skip
+    return systems
 
 
 def _deviation(traces: Tensor, run: Parameters, context: RunContext) -> float:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from common.experiments import RunContext
 
-from .shared.cifar_sweep import CifarSweepParameters, train_and_measure_on_cifar
+from .shared.cifar_sweep import CifarSweepParameters, prepare_colours
+from .shared.sweep import train_and_measure
 
 
 class Parameters(CifarSweepParameters):
@@ -13,4 +14,4 @@ class Parameters(CifarSweepParameters):
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one learning rate and momentum together and measure along the way."""
-    train_and_measure_on_cifar(runs, context)
+    train_and_measure(runs, context, prepare_colours)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from common.experiments import RunContext
 
-from .shared.sweep import SweepParameters, train_and_measure
+from .shared.sweep import train_and_measure
+from .shared.sweep_setting import SweepParameters
 
 
 class Parameters(SweepParameters):

@@ -9,7 +9,7 @@ from common.bounds.pacgen import neighbourhood, rho_by_norm
 from common.bounds.perturbation import uniform_divergence, uniform_levels, uniform_sharpness
 from common.experiments import Field, RunContext
 
-from .shared.bound_versions import Case, Side, all_versions, theorem_7_shortfall
+from .shared.bound_versions import Bound, Case, Side, bound_rows
 from .shared.network_data import load_problem, load_weights
 from .shared.two_layer import LossName, Problem
 from .shared.two_layer_curvature import Curvature
@@ -38,11 +38,11 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     training, test = load_problem(runs, context)
     _, weights = load_weights(runs, context)
     problem = training.first_images(setting.curvature_images)
-    probes = [context.generator(run, "probes") for run in runs]
+    sources = [context.generator(run, "probes") for run in runs]
     shape = (setting.draws, weights.shape[1])
-    unit = torch.stack([2 * torch.rand(shape, generator=g).double() - 1 for g in probes], 1).to(weights.device)
+    unit = torch.stack([2 * torch.rand(shape, generator=g).double() - 1 for g in sources], 1).to(weights.device)
     kappa = neighbourhood(weights, gamma=setting.gamma, epsilon=setting.epsilon)
-    sides = {name: _side(problem, training, weights, kappa, unit, name) for name in LOSSES}
+    sides = {name: _side(problem, training, weights, unit * kappa, name) for name in LOSSES}
     case = Case(
         weights=weights,
         kappa=kappa,
@@ -56,35 +56,23 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     _record_levels(runs, context, case, problem, unit)
 
 
-def _side(
-    problem: Problem, training: Problem, weights: torch.Tensor, kappa: torch.Tensor, units: torch.Tensor, loss: LossName
-) -> Side:
-    """Loss on all training images; diag H and ρ (from norms, median over draws of u in ±κ) on the first of them."""
+def _side(problem: Problem, training: Problem, weights: torch.Tensor, shifts: torch.Tensor, loss: LossName) -> Side:
+    """Loss on all training images; diag H and ρ (from norms, median over the shifts u) on the first of them."""
     curvature = Curvature(problem, loss)
     diagonal = curvature.diagonal(weights)
-    quotients = [rho_by_norm(diagonal, curvature.diagonal(weights + u), u) for u in units * kappa]
+    quotients = [rho_by_norm(diagonal, curvature.diagonal(weights + u), u) for u in shifts]
     return Side(training.mean_loss(weights, loss), diagonal.clamp(min=0), torch.stack(quotients).median(0).values)
 
 
 def _record_bounds(
     runs: Sequence[Parameters], context: RunContext, case: Case, test: Problem, units: torch.Tensor
 ) -> None:
-    shortfall = theorem_7_shortfall(case)
-    for bound in all_versions(case):
-        perturbed = [(case.weights + bound.draw(case.kappa, unit)).float() for unit in units]
-        population = torch.stack([test.mean_loss(weights, bound.loss) for weights in perturbed]).mean(0)
-        for member, run in enumerate(runs):
-            context.record(
-                run,
-                kind="bound",
-                bound=bound.name,
-                version=bound.version,
-                value=float(bound.value[member]),
-                population=float(population[member]),
-                shortfall=float(shortfall[member]),
-                prior_holds=bool(case.prior_holds[member]),
-                **{term: float(value[member]) for term, value in bound.terms.items()},
-            )
+    def perturbed(bound: Bound) -> torch.Tensor:
+        weights = [(case.weights + bound.draw(case.kappa, unit)).float() for unit in units]
+        return torch.stack([test.mean_loss(each, bound.loss) for each in weights]).mean(0)
+
+    for member, values in bound_rows(case, perturbed):
+        context.record(runs[member], kind="bound", **values)
 
 
 def _record_levels(

@@ -1,4 +1,4 @@
-"""Sharpness M (eq. 9) against complexity G (eq. 10) over the perturbation, with Lemmas 5, 6 and 9 held to exact values.
+"""The sharpness term M (eq. 9) against complexity G (eq. 10), and Lemmas 5, 6 and 9 against exact values.
 
 On the toy of two weights every expectation over the perturbation is an integral that quadrature gives, so that both
 sides of each inequality are known.
@@ -71,7 +71,7 @@ def _measure(run: Parameters, context: RunContext, found: Pair) -> None:
             least_eigenvalue=float(local.least_eigenvalue[place]),
             capped=float((best == local.kappa)[place].double().mean()),
             third_order_share=float((third / whole)[place]),
-            sharpness_at_best=float(toy.sharpness(best[:, None])[place, 0]),
+            sharpness_at_best=float(toy.sharpness_term(best[:, None])[place, 0]),
             rise_at_best=float(toy.rise(best[:, None])[place, 0]),
             **values,
         )
@@ -92,7 +92,7 @@ class _Toy:
         """Right-hand sides without the loss at w: of (12), of (7), and what (7) bounds, E L̂(w + u) − L̂(w) + G."""
         return {
             "loosened": lambda sigma: self.loosened(sigma) + self.complexity(sigma),
-            "bound": lambda sigma: self.sharpness(sigma) + self.complexity(sigma),
+            "bound": lambda sigma: self.sharpness_term(sigma) + self.complexity(sigma),
             "exact": lambda sigma: self.rise(sigma) + self.complexity(sigma),
         }
 
@@ -103,11 +103,11 @@ class _Toy:
         return torch.as_tensor(hoeffding_complexity(divergence, **constants))  # type: ignore[arg-type]
 
     def loosened(self, sigma: torch.Tensor) -> torch.Tensor:
-        """The sharpness of (12)."""
+        """The sharpness term of (12)."""
         local = self.local
         return uniform_sharpness(local.diagonal[:, None], local.rho[:, None], local.kappa[:, None], sigma)
 
-    def sharpness(self, sigma: torch.Tensor) -> torch.Tensor:
+    def sharpness_term(self, sigma: torch.Tensor) -> torch.Tensor:
         """M of (9), with E ‖u‖³ by quadrature."""
         cubes = expected_cubed_norm(sigma.flatten(0, 1)).view(sigma.shape[:2])
         return (self.local.diagonal[:, None] * sigma.square()).sum(-1) / 6 + self.local.rho[:, None] / 6 * cubes
@@ -138,7 +138,7 @@ class _Toy:
         sigma = shares[None, :, None] * local.kappa[:, None]
         columns = {
             "sharpness_loosened": self.loosened(sigma),
-            "sharpness_bound": self.sharpness(sigma),
+            "sharpness_bound": self.sharpness_term(sigma),
             "complexity": self.complexity(sigma),
             "rise": self.rise(sigma, nodes=16),
         }

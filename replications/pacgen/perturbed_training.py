@@ -20,8 +20,6 @@ PAPER = "Wang et al. 2018"
 SECTION = f"{PAPER}, section 8"
 ALGORITHM = f"{PAPER}, Algorithm 1"
 OPEN = "not stated, deviation D20"
-PUBLISHED = {10: 7_661_722, 100: 7_679_092, 200: 7_698_392}
-"""Parameters of WRN-58-3 in the linked implementation, by the number of classes."""
 
 
 class Parameters(ExperimentParameters):
@@ -87,16 +85,18 @@ def _part(split: Split, count: int, seed: int, side: int) -> Split:
 
 def _training(run: Parameters, context: RunContext, train: Split, classes: int) -> RuleTraining:
     model = WideResNet(run.depth, run.widening, base=run.width, classes=classes)
-    if (run.depth, run.widening, run.width) == (58, 3, 16):
-        assert sum(parameter.numel() for parameter in model.parameters()) == PUBLISHED[classes]
     model.initialise(context.generator(run, "init"))
     recipe = Recipe(run.epochs, run.batch_size, run.learning_rate, schedule=constant, fast=run.fast)
     batches = ImageBatches(train.inputs, train.targets, augment=run.augment)
     noise = torch.Generator(context.device).manual_seed(context.stream_seed(run, "noise"))
     return RuleTraining(
-        model.to(context.device), batches, recipe, context.generator(run, "batches"),
-        optimiser=partial(_optimiser, run), rule=partial(_rule, run, noise, -(-len(batches) // run.batch_size)),
-    )  # fmt: skip
+        model.to(context.device),
+        batches,
+        recipe,
+        context.generator(run, "batches"),
+        optimiser=partial(_optimiser, run),
+        rule=partial(_rule, run, noise, -(-len(batches) // run.batch_size)),
+    )
 
 
 def _optimiser(run: Parameters, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:

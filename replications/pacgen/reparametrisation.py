@@ -9,7 +9,7 @@ from common.bounds.perturbation import uniform_bound, uniform_levels
 from common.experiments import Field, RunContext
 
 from .shared.network_data import load_problem, load_weights
-from .shared.two_layer import Sizes
+from .shared.two_layer import Problem, Sizes
 from .shared.two_layer_curvature import Curvature
 from .two_layer_network import Parameters as NetworkParameters
 
@@ -37,14 +37,13 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     training, _ = load_problem(runs, context)
     sizes, curvature = training.sizes, Curvature(training.first_images(setting.curvature_images))
     initial, trained = load_weights(runs, context)
-    probes = [context.generator(run, "probes") for run in runs]
+    sources = [context.generator(run, "probes") for run in runs]
     vectors, *units = torch.stack(
-        [torch.rand(setting.rho_draws + 1, trained.shape[1], generator=generator).double() for generator in probes], 1
+        [torch.rand(setting.rho_draws + 1, trained.shape[1], generator=generator).double() for generator in sources], 1
     ).to(context.device)
     weights = sizes.rescale(trained, setting.alpha)
-    values = {"training_loss": training.mean_loss(weights)}
-    values |= _scores(curvature, weights, units, setting, training.targets.shape[1], values["training_loss"])
-    starts = [int(torch.randint(2**62, (), generator=generator)) for generator in probes]
+    values = _scores(curvature, training, weights, units, setting)
+    starts = [int(torch.randint(2**62, (), generator=generator)) for generator in sources]
     found = curvature.sharpness(weights, starts)
     values["sharpness"] = torch.tensor([estimate.value for estimate in found], dtype=torch.float64)
     values["sharpness_error"] = torch.tensor([e.bound / e.value for e in found], dtype=torch.float64)
@@ -79,13 +78,13 @@ def _diagonal_and_rho(
 
 def _scores(
     curvature: Curvature,
+    training: Problem,
     weights: torch.Tensor,
     units: Sequence[torch.Tensor],
     setting: Parameters,
-    examples: int,
-    loss: torch.Tensor,
 ) -> dict[str, torch.Tensor]:
-    """Ψ in its readings and the bound (13) with either prior; η = √(mn), as in (15)."""
+    """The training loss, Ψ in its readings and the bound (13) with either prior; η = √(mn), as in (15)."""
+    loss, examples = training.mean_loss(weights), training.targets.shape[1]
     diagonal, rho = _diagonal_and_rho(curvature, weights, units, setting)
     kappa = neighbourhood(weights, gamma=setting.gamma, epsilon=setting.epsilon)
     constants = {"gamma": setting.gamma, "epsilon": setting.epsilon}
@@ -97,6 +96,7 @@ def _scores(
     settings = {"eta": eta, "examples": examples, "delta": setting.delta}
     fixed = torch.full_like(scale, setting.prior_range)
     return {
+        "training_loss": loss,
         "trace": diagonal.sum(1),
         "rho": rho,
         "psi": score.value,

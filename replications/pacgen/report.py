@@ -3,16 +3,16 @@
 # ---
 # %% [markdown]
 # Does the flatness of a minimum tell how well a network generalises? This paper starts from a bound: if all weights
-# may be shaken a little without much harm, a PAC-Bayes argument limits the loss on fresh data. How far each weight may
-# be shaken depends on the diagonal of the Hessian $h_i$, on how fast the Hessian changes ($\rho$), and on the weight's
-# own size. Put together, and freed of constants, this becomes a score, **pacGen**:
+# may be perturbed a little without much harm, a PAC-Bayes argument limits the loss on fresh data. How far each weight
+# may be perturbed depends on the diagonal of the Hessian $h_i$, on how fast the Hessian changes ($\rho$), and on the
+# weight's own size. Put together, and without constants, this becomes a score, **pacGen**:
 #
 # $$\Psi = \sum_i \log\Big( (|w_i| + \kappa_i)\, \max\big(\sqrt{h_i + \rho \sqrt m\, \kappa_i},\; 1/\kappa_i\big) \Big),
 # \qquad \kappa_i = \gamma |w_i| + \epsilon .$$
 #
 # Lower should mean better generalisation. The paper shows it on a toy with two parameters, and beside the gap between
-# test and training loss for sweeps of batch size and learning rate. We repeat both, and then ask what inside the
-# maximum does the work.
+# test and training loss for sweeps of batch size and learning rate. We repeat both, and then ask which term inside
+# the maximum decides its value.
 
 # %%
 from IPython.display import Markdown
@@ -148,8 +148,8 @@ paper.summary(
 )
 
 # %% [markdown]
-# The paper's $\rho$ divides by $|u_i|$, which for a uniform $u_i$ has an inverse without a mean: whichever
-# coordinate happened to be shaken least can set the value. How far apart are draws of $u$ at the same weights?
+# The paper's $\rho$ divides by $|u_i|$, which for a uniform $u_i$ has an inverse without a mean: the
+# coordinate that happened to move least can decide the value. How far apart are draws of $u$ at the same weights?
 
 # %%
 spread = paper.records("batch_size")["rho_spread"]
@@ -160,7 +160,7 @@ Markdown(
 )
 
 # %% [markdown]
-# And do squared gradients stand for the Hessian? Near a minimum the gradient of a mini-batch is that of all images plus
+# Can squared gradients replace the Hessian? Near a minimum the gradient of a mini-batch is that of all images plus
 # noise, and the square of the noise falls as one over the batch size, at the very same weights. So $h$, and with it
 # the paper's $\rho$ and $\Psi$, differ between batch sizes even where the networks do not. A reading at one mini-batch
 # size for all settings is free of that.
@@ -185,7 +185,7 @@ paper.summary(
 paper.figure("fig5_curvature")
 
 # %% [markdown]
-# Does $\Psi$ know more than its ingredients? If so, it still follows the gap given its floor, or given the size of the
+# Does $\Psi$ say more than its ingredients? If so, it still follows the gap given its floor, or given the size of the
 # gradients.
 
 # %%
@@ -201,7 +201,7 @@ paper.summary(
 # %% [markdown]
 # ## The sweeps on CIFAR-10
 # The paper repeats both sweeps on CIFAR-10 "to demonstrate the effectiveness of the metric" and observes the same
-# trends. Two things stand in the way of a plain repetition. The text says SGD and leaves the momentum open, so both 0
+# trends. Two things prevent an exact repetition. The text says SGD and leaves the momentum open, so both 0
 # and 0.5 are run, and each statement is judged twice. And with a learning rate of 0.01 large batches stay far from a
 # minimum: after equal epochs, they and the small learning rates have fitted less. The comparison at equal training
 # loss is therefore the one to look at; it is made at 1 nat (guessing: 2.3). The network has 31,340 parameters.
@@ -296,10 +296,10 @@ paper.figure("fig6_curvature")
 
 # %% [markdown]
 # ## Where the score comes from
-# The bound has two parts that pull apart. The **sharpness** $M$ bounds what shaking the weights costs on the training
-# loss: half the curvature times the variance of each perturbation, and a third-order term with $\rho$. The
+# The bound has two parts that ask for opposite things. The paper's **sharpness term** $M$ bounds the rise of the
+# training loss: half the curvature times the variance of each perturbation, and a third-order term with $\rho$. The
 # **complexity** $G$ falls as the perturbation widens. In one dimension, at a fixed perturbation, more curvature means
-# more sharpness.
+# a larger $M$.
 
 # %%
 paper.figure("fig2")
@@ -341,8 +341,8 @@ paper.summary(
 )
 
 # %% [markdown]
-# Lemma 5 sums over the diagonal and needs independent perturbations. Lemma 9 pays with the largest eigenvalue and
-# allows any. Here the coordinates are fully correlated, moving along a diagonal of the neighbourhood.
+# Lemma 5 sums over the diagonal and needs independent perturbations. Lemma 9 takes the largest eigenvalue and allows
+# any. Here the coordinates are fully correlated, moving along a diagonal of the neighbourhood.
 
 # %%
 paper.figure("correlated")
@@ -394,9 +394,9 @@ paper.summary(
 
 # %% [markdown]
 # ## What the bounds say
-# Each bound is evaluated as printed, with one error after another mended (D7, D8, D9, D13), and tightened where the
+# Each bound is evaluated as printed, with one error after another corrected (D7, D8, D9, D13), and tightened where the
 # paper is loose. Where it is corrected the loss is the probability of a wrong label, which lies in [0, 1] as Theorem 1
-# asks; a bound above 1 then says nothing. Diamonds are the loss of the perturbed weights on fresh data.
+# asks; a bound above 1 is then vacuous. Diamonds are the loss of the perturbed weights on fresh data.
 
 # %%
 paper.figure("toy_bounds")
@@ -444,7 +444,7 @@ paper.summary(
 
 # %% [markdown]
 # ## Training with perturbed weights
-# If the bound holds for shaken weights, one may as well train them: Algorithm 1 takes the gradient at $w + u$, with $u$
+# If the bound holds for perturbed weights, one may also train them: Algorithm 1 takes the gradient at $w + u$, with $u$
 # as wide as the curvature allows, $\sigma_i = \min\big(1/(\log(1+e)\sqrt{\eta (h_i + \rho_i\kappa_i)}),\;
 # \kappa_i\big)$ in epoch $e$, and only where the last gradient was small. The paper finds that this acts as a
 # regulariser: lower accuracy on the training set, higher on the test set. It compares with no perturbation alone. We
@@ -511,7 +511,7 @@ paper.summary(
 # printed constants $\gamma\sqrt\eta$ is 1 on CIFAR and 10 on Tiny ImageNet. So, $\rho_i$ aside, the gradients of a
 # weight must be larger, in root mean square, than $1/|w_i|$, or $0.1/|w_i|$ on Tiny ImageNet, while the gate is open
 # only where the last one was smaller than 0.1. Otherwise the limit $\kappa_i$ decides: on CIFAR about fourteen times
-# the weight in the first epoch. Counted are the weights whose gate is open.
+# the weight in the first epoch. Only weights whose gate is open are counted.
 
 # %%
 paper.figure("fig7_levels")
@@ -528,7 +528,7 @@ paper.summary(
 # %% [markdown]
 # ## Controls
 # The same code on shuffled labels must find a gap that is there by construction, and between two draws of one arm
-# none. Whether $\Psi$ notices shuffled labels is a question of ours.
+# none. Whether $\Psi$ is higher with shuffled labels is a question of ours.
 
 # %%
 paper.figure("controls")

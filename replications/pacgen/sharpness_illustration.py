@@ -1,4 +1,4 @@
-"""Figure 2: at a fixed perturbation a larger curvature makes the sharpness M larger, in one dimension."""
+"""Figure 2: at a fixed perturbation a larger curvature makes the sharpness term M larger, in one dimension."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ class Parameters(ExperimentParameters):
     points: int = Field(81, ge=11, description="points of a drawn curve", source=OURS)
 
 
-def sharpness(curvature: float, rho: float, level: float) -> float:
+def sharpness_term(curvature: float, rho: float, level: float) -> float:
     """M = ½ h E u² + ρ/6 E |u|³ for u uniform in ±σ: h σ²/6 + ρ σ³/24 (Wang et al. 2018, eq. 9)."""
     return curvature * level**2 / 6 + rho * level**3 / 24
 
@@ -37,8 +37,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         for level in run.levels:
             half_widths = torch.full((1, 1), level, dtype=torch.float64)
             rise = expected_over_uniform(loss, torch.zeros(1, 1, dtype=torch.float64), half_widths)
-            value = sharpness(run.curvature, run.rho, level)
-            larger = sharpness(run.growth * run.curvature, run.rho, level)
+            value = sharpness_term(run.curvature, run.rho, level)
+            larger = sharpness_term(run.growth * run.curvature, run.rho, level)
             context.record(run, kind="level", level=level, sharpness=value, rise=float(rise), larger_sharpness=larger)
         places = torch.linspace(-run.half_width, run.half_width, run.points, dtype=torch.float64)
         for place, value in zip(places.tolist(), loss(places[:, None]).tolist(), strict=True):

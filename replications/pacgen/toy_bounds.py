@@ -6,7 +6,7 @@ import torch
 
 from common.experiments import Field, RunContext
 
-from .shared.bound_versions import Bound, Case, Side, all_versions, theorem_7_shortfall
+from .shared.bound_versions import Bound, Case, Side, bound_rows
 from .shared.minima import Function, in_chunks
 from .shared.toy_network import cross_entropy
 from .shared.toy_pairs import LocalConstants, Pair, kept_pair, local_geometry, probability_loss
@@ -40,8 +40,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 def _measure(run: Parameters, context: RunContext, found: Pair) -> None:
     labels = found.mixture.labels(found.points)
-    probes = context.generator(run, "probes")
-    fresh = found.mixture.draw(run.fresh_examples, probes)
+    source = context.generator(run, "probes")
+    fresh = found.mixture.draw(run.fresh_examples, source)
     fresh_labels = found.mixture.labels(fresh)
     makers: dict[LossName, Callable[[torch.Tensor, torch.Tensor], Function]]
     makers = {"cross_entropy": cross_entropy, "probability": probability_loss}
@@ -58,27 +58,12 @@ def _measure(run: Parameters, context: RunContext, found: Pair) -> None:
         delta=run.delta,
         prior_range=run.prior_range,
     )
-    units = 2 * torch.rand(run.draws, *found.minima.shape, generator=probes, dtype=torch.float64) - 1
-    shortfall = theorem_7_shortfall(case)
-    for bound in all_versions(case):
-        loss = makers[bound.loss](fresh, fresh_labels)
-        population = _perturbed_loss(loss, case, bound, units)
-        for place, name in enumerate(PLACES):
-            context.record(
-                run,
-                kind="bound",
-                place=name,
-                bound=bound.name,
-                version=bound.version,
-                value=float(bound.value[place]),
-                population=float(population[place]),
-                shortfall=float(shortfall[place]),
-                prior_holds=bool(case.prior_holds[place]),
-                **{term: float(value[place]) for term, value in bound.terms.items()},
-            )
+    units = 2 * torch.rand(run.draws, *found.minima.shape, generator=source, dtype=torch.float64) - 1
 
+    def perturbed(bound: Bound) -> torch.Tensor:
+        points = case.weights + torch.stack([bound.draw(case.kappa, unit) for unit in units])
+        losses = in_chunks(makers[bound.loss](fresh, fresh_labels), points.flatten(0, 1))
+        return losses.view(len(units), -1).mean(0)
 
-def _perturbed_loss(loss: Function, case: Case, bound: Bound, units: torch.Tensor) -> torch.Tensor:
-    """E L(w + u) on the fresh sample, mean over the draws, [2]."""
-    points = case.weights + torch.stack([bound.draw(case.kappa, unit) for unit in units])
-    return in_chunks(loss, points.flatten(0, 1)).view(len(units), -1).mean(0)
+    for place, values in bound_rows(case, perturbed):
+        context.record(run, kind="bound", place=PLACES[place], **values)

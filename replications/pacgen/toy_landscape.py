@@ -55,15 +55,15 @@ def _record_pair(run: Parameters, context: RunContext, found: FoundPair, tally: 
     mixture, points, minima, pair = found.mixture, found.points, found.minima, found.pair
     labels = mixture.labels(points)
     score = score_points(cross_entropy(points, labels), pair, run)
-    probes = context.generator(run, "probes")
-    fresh = mixture.draw(run.fresh_examples, probes)
+    source = context.generator(run, "probes")
+    fresh = mixture.draw(run.fresh_examples, source)
     population_loss = in_chunks(cross_entropy(fresh, mixture.labels(fresh)), pair)
     score |= {
         "population_loss": population_loss,
         "gap": population_loss - score["loss"],
         "training_error": _error(pair, points, labels),
         "population_error": _error(pair, fresh, mixture.labels(fresh)),
-        "boundary_complexity": boundary_complexity(pair, random_chords(points, run.chords, probes)),
+        "boundary_complexity": boundary_complexity(pair, random_chords(points, run.chords, source)),
         "sharpness": minima.sharpness[[0, found.flat]],
         "w1": pair[:, 0],
         "w2": pair[:, 1],

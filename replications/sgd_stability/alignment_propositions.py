@@ -32,15 +32,15 @@ class Parameters(ExperimentParameters):
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """The least μ over θ: by the formula and a sample for linear networks, an eigenvalue for random features."""
     for done, run in enumerate(runs):
-        init, probes = context.generator(run, "init"), context.generator(run, "probes")
+        init, source = context.generator(run, "init"), context.generator(run, "probes")
         if run.model == "linear":
-            context.record(run, **linear_alignment(run, init, probes))
+            context.record(run, **linear_alignment(run, init, source))
         else:
-            context.record(run, **random_feature_alignment(run, init, probes))
+            context.record(run, **random_feature_alignment(run, init, source))
         context.progress(done + 1, len(runs))
 
 
-def linear_alignment(run: Parameters, init: torch.Generator, probes: torch.Generator) -> dict[str, float]:
+def linear_alignment(run: Parameters, init: torch.Generator, source: torch.Generator) -> dict[str, float]:
     """μ of a random deep linear network over random v, for x ~ N(0, S).
 
     g(x)ᵀg(x') = xᵀMx' with M = Σ_l ‖u_l‖² V_lᵀV_l for f = u_lᵀ W_l V_l x. With e = vᵀx Gaussian fourth moments give
@@ -61,10 +61,10 @@ def linear_alignment(run: Parameters, init: torch.Generator, probes: torch.Gener
         matrix += above.square().sum() * below.T @ below
     root = torch.randn(dimension, dimension, generator=init, dtype=torch.float64) / dimension**0.5
     covariance = root @ root.T
-    errors = torch.randn(run.targets, dimension, generator=probes, dtype=torch.float64)
+    errors = torch.randn(run.targets, dimension, generator=source, dtype=torch.float64)
     exact = _gaussian_alignment(errors, covariance, matrix)
-    many = torch.randn(run.examples, dimension, generator=probes, dtype=torch.float64) @ root.T
-    few = torch.randn(run.few_per_dimension * dimension, dimension, generator=probes, dtype=torch.float64) @ root.T
+    many = torch.randn(run.examples, dimension, generator=source, dtype=torch.float64) @ root.T
+    few = torch.randn(run.few_per_dimension * dimension, dimension, generator=source, dtype=torch.float64) @ root.T
     sampled, scarce = (_sample_alignment(inputs, errors, matrix) for inputs in (many, few))
     return {
         "mu_smallest": float(sampled.min()),
@@ -93,7 +93,7 @@ def _sample_alignment(inputs: torch.Tensor, errors: torch.Tensor, matrix: torch.
     return ((squares * along[:, None]).mean(0) - lost) / (squares.mean(0) * (both @ both).trace())
 
 
-def random_feature_alignment(run: Parameters, init: torch.Generator, probes: torch.Generator) -> dict[str, float]:
+def random_feature_alignment(run: Parameters, init: torch.Generator, source: torch.Generator) -> dict[str, float]:
     """The least μ over all θ of f = Σ_j θ_j σ(w_jᵀx), x on the unit sphere, ‖w_j‖ = √d: a generalised eigenvalue.
 
     With e = vᵀφ, μ = vᵀ(Q − G³)v/(vᵀGv ‖G‖²_F), Q = E φφᵀ (φᵀGφ). Directions that G hardly has are left out.
@@ -101,7 +101,7 @@ def random_feature_alignment(run: Parameters, init: torch.Generator, probes: tor
     directions = sphere((run.features, run.dimension), init)
     chunks = []
     for start in range(0, run.examples, CHUNK):
-        points = sphere((min(CHUNK, run.examples - start), run.dimension), probes) / run.dimension**0.5
+        points = sphere((min(CHUNK, run.examples - start), run.dimension), source) / run.dimension**0.5
         chunks.append((points @ directions.T).relu())
     features = torch.cat(chunks)
     curvature = features.T @ features / run.examples
@@ -113,7 +113,7 @@ def random_feature_alignment(run: Parameters, init: torch.Generator, probes: tor
     cube = curvature @ curvature @ curvature
     noise = whitening.T @ (weighted - cube) @ whitening / curvature.square().sum()
     found = torch.linalg.eigvalsh((noise + noise.T) / 2)
-    drawn = torch.randn(1, run.features, generator=probes, dtype=torch.float64)
+    drawn = torch.randn(1, run.features, generator=source, dtype=torch.float64)
     typical = (drawn @ (weighted - cube) @ drawn.T) / (drawn @ curvature @ drawn.T * curvature.square().sum())
     return {
         "mu_smallest": float(found[0]),

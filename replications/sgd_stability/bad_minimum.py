@@ -8,7 +8,10 @@ import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.hessian import Problem, sharpness, trace
+from common.models import FullyConnected
 from common.training import Descent, FullyConnectedEnsemble
+
+from .shared.squared_error import squared_error
 
 OURS = "our choice, deviation D45"
 SHOWN = 241
@@ -62,13 +65,16 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         context.progress(done, setting.steps)
         context.checkpoint({"descent": descent.state(), "done": done})
     for member, run in enumerate(runs):
-        _record(run, context, ensemble, member, (inputs, targets), int(descent.steps[member]))
+        _record(run, context, ensemble.module(member), (inputs, targets), int(descent.steps[member]))
 
 
 def _plant(
-    ensemble: FullyConnectedEnsemble, runs: Sequence[Parameters], context: RunContext, inputs: torch.Tensor,
+    ensemble: FullyConnectedEnsemble,
+    runs: Sequence[Parameters],
+    context: RunContext,
+    inputs: torch.Tensor,
     targets: torch.Tensor,
-) -> None:  # fmt: skip
+) -> None:
     """Fit the training points together with false values half-way between them, by ADAM."""
     setting = runs[0]
     middles = (inputs[1:] + inputs[:-1]) / 2
@@ -90,11 +96,13 @@ def _plant(
 
 
 def _record(
-    run: Parameters, context: RunContext, ensemble: FullyConnectedEnsemble, member: int,
-    training: tuple[torch.Tensor, torch.Tensor], steps: int,
-) -> None:  # fmt: skip
-    network = ensemble.module(member)
-    problem = Problem(network, torch.nn.MSELoss(), training)
+    run: Parameters,
+    context: RunContext,
+    network: FullyConnected,
+    training: tuple[torch.Tensor, torch.Tensor],
+    steps: int,
+) -> None:
+    problem = Problem(network, squared_error, training)
     shown = torch.linspace(-1, 1, SHOWN, dtype=torch.float64, device=context.device)[:, None]
     with torch.no_grad():
         values = network(shown)

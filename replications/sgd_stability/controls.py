@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-import torch
-
+from common.errors import UserError
 from common.experiments import Field, RunContext
-from common.models import FullyConnected
+from common.models import FullyConnected, rescale
 from common.training import STOPPED, Batches, Descent
 
 from .shared.image_regression import RegressionParameters, accuracy, first_images, networks, test_images
@@ -51,24 +50,19 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     test = test_images(setting, context)
     for member, run in enumerate(runs):
         model = ensemble.module(member)
-        assert isinstance(model, FullyConnected)
-        _rescale(model, run.rescaling)
+        if not isinstance(model, FullyConnected):
+            raise UserError(f"{context.name}: only fully connected networks can be rescaled, not {run.network}.")
+        rescale(model, run.rescaling)
         layered, source = LayeredHessians(model, *data), context.generator(run, "probes")
         context.record(
-            run, sharpness=largest_eigenvalue(layered, source, 0.01).value,
-            non_uniformity=non_uniformity(layered, source, 0.01).value, test_accuracy=accuracy(model, test),
-            loss=float(descent.losses[member]), stopped=bool(descent.status[member] == STOPPED),
-        )  # fmt: skip
+            run,
+            sharpness=largest_eigenvalue(layered, source, 0.01).value,
+            non_uniformity=non_uniformity(layered, source, 0.01).value,
+            test_accuracy=accuracy(model, test),
+            loss=float(descent.losses[member]),
+            stopped=bool(descent.status[member] == STOPPED),
+        )
 
 
 def _stream(run: Parameters, name: str) -> str:
     return f"own_{name}" if run.own_streams else name
-
-
-@torch.no_grad()
-def _rescale(model: FullyConnected, factor: float) -> None:
-    """(w, b, a) → (cw, cb, a/c) for all neurons of the first layer: the same function."""
-    first, second = model.layers[0], model.layers[1]
-    first.weight.mul_(factor)  # type: ignore[operator]
-    first.bias.mul_(factor)  # type: ignore[operator]
-    second.weight.div_(factor)  # type: ignore[operator]

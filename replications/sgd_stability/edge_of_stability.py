@@ -11,6 +11,7 @@ from common.training import DIVERGED, STOPPED, Descent
 
 from .shared.image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
 from .shared.image_span import ImageSpan
+from .shared.squared_error import squared_error
 
 
 class Parameters(RegressionParameters):
@@ -53,9 +54,11 @@ class _Training:
         self.span = ImageSpan(networks(self.setting, generators, images.shape[1], context.device), images)
         self.ensemble, self.data = self.span.ensemble, (self.span.inputs, targets)
         self.descent = Descent(
-            self.ensemble, *self.data, learning_rates=self.setting.learning_rate,
+            self.ensemble,
+            *self.data,
+            learning_rates=self.setting.learning_rate,
             stopping_loss=self.setting.stopping_loss,
-        )  # fmt: skip
+        )
         self.vectors = torch.zeros_like(self.ensemble.weights)
         self.rounds = 0
 
@@ -91,15 +94,21 @@ class _Training:
         problem = self._problem(member)
         start = self.vectors[member] if bool(self.vectors[member].any()) else None
         found = sharpness(
-            problem, relative_error=self.setting.relative_error, products=self.setting.products, start=start,
+            problem,
+            relative_error=self.setting.relative_error,
+            products=self.setting.products,
+            start=start,
             seed=self.runs[member].seed,
-        )  # fmt: skip
+        )
         self.vectors[member] = found.vector
         self.context.record(
-            self.runs[member], kind="along", step=int(self.descent.steps[member]),
-            loss=float(self.ensemble.members([member]).losses(*self.data)[0]), sharpness=found.estimate.value,
+            self.runs[member],
+            kind="along",
+            step=int(self.descent.steps[member]),
+            loss=float(self.ensemble.members([member]).losses(*self.data)[0]),
+            sharpness=found.estimate.value,
             sharpness_error=found.estimate.error,
-        )  # fmt: skip
+        )
 
     def conclude(self) -> None:
         """λ₁ of each solution from a random start, and its accuracy; the weights are kept."""
@@ -109,18 +118,24 @@ class _Training:
                 continue
             self.context.save(run, "solution", {"weights": self.span.on_images([member]).weights[0]})
             found = sharpness(
-                self._problem(member), relative_error=self.setting.relative_error / 10,
-                products=3 * self.setting.products, seed=run.seed,
-            ).estimate  # fmt: skip
+                self._problem(member),
+                relative_error=self.setting.relative_error / 10,
+                products=3 * self.setting.products,
+                seed=run.seed,
+            ).estimate
             self.context.record(
-                run, kind="end", step=int(self.descent.steps[member]), loss=float(self.descent.losses[member]),
-                sharpness=found.value, sharpness_error=found.error,
+                run,
+                kind="end",
+                step=int(self.descent.steps[member]),
+                loss=float(self.descent.losses[member]),
+                sharpness=found.value,
+                sharpness_error=found.error,
                 stopped=bool(self.descent.status[member] == STOPPED),
                 test_accuracy=accuracy(self.span.module(member), test),
-            )  # fmt: skip
+            )
 
     def _problem(self, member: int) -> Problem:
-        return Problem(self.ensemble.module(member), torch.nn.MSELoss(), self.data, chunk=self.setting.chunk)
+        return Problem(self.ensemble.module(member), squared_error, self.data, chunk=self.setting.chunk)
 
     def state(self) -> dict[str, Any]:
         return {"descent": self.descent.state(), "vectors": self.vectors, "rounds": self.rounds}

@@ -62,19 +62,36 @@ def _linearised(
     layered = LayeredHessians(minima.module(member).double(), inputs, targets)
     linear = LinearisedSGD(layered.kernel(), run.learning_rate, run.batch_size)
     source = context.generator(run, "probes")
+    largest, uneven = largest_eigenvalue(layered, source, 1e-3), non_uniformity(layered, source, 1e-2)
+    criterion = criterion_ratio(
+        linear.kernel,
+        1,
+        learning_rate=run.learning_rate,
+        batch_size=run.batch_size,
+        generator=source,
+        relative_error=1e-3,
+    )
     context.record(
-        run, kind="minimum", sharpness=largest_eigenvalue(layered, source, 1e-3).value,
-        non_uniformity=non_uniformity(layered, source, 1e-2).value, hessian_norm=linear.hessian_norm,
-        criterion=criterion_ratio(linear.kernel, 1, run.learning_rate, run.batch_size, source, 1e-3).value,
-        radius=linear.radius(), decoupled_sum=linear.decoupled_sum(), noise_scale=linear.noise_scale,
-    )  # fmt: skip
+        run,
+        kind="minimum",
+        sharpness=largest.value,
+        non_uniformity=uneven.value,
+        hessian_norm=linear.hessian_norm,
+        criterion=criterion.value,
+        radius=linear.radius(),
+        decoupled_sum=linear.decoupled_sum(),
+        noise_scale=linear.noise_scale,
+    )
     return linear
 
 
 def _trajectories(
-    runs: Sequence[Parameters], context: RunContext, minima: FullyConnectedEnsemble,
-    data: tuple[torch.Tensor, torch.Tensor], linear: Sequence[LinearisedSGD],
-) -> None:  # fmt: skip
+    runs: Sequence[Parameters],
+    context: RunContext,
+    minima: FullyConnectedEnsemble,
+    data: tuple[torch.Tensor, torch.Tensor],
+    linear: Sequence[LinearisedSGD],
+) -> None:
     """Networks and linearised models of all trajectories on the same batches."""
     setting, (inputs, targets) = runs[0], data
     per_seed, count = setting.trajectories, len(inputs)
@@ -93,10 +110,15 @@ def _trajectories(
         for member, run in enumerate(runs):
             averages = linear[member].averages(errors[member])
             context.record(
-                run, kind="averages", step=step, smallest_ratio=float(averages.ratio.min()),
-                smallest_excess=float((averages.ratio - averages.noise).min()), smallest_mu=float(averages.mu.min()),
-                median_mu=float(averages.mu.median()), median_ratio=float(averages.ratio.median()),
-            )  # fmt: skip
+                run,
+                kind="averages",
+                step=step,
+                smallest_ratio=float(averages.ratio.min()),
+                smallest_excess=float((averages.ratio - averages.noise).min()),
+                smallest_mu=float(averages.mu.min()),
+                median_mu=float(averages.mu.median()),
+                median_ratio=float(averages.ratio.median()),
+            )
         if step == setting.steps:
             break
         chosen = [
@@ -115,19 +137,27 @@ def _record_losses(
     """Losses of the trajectories [trajectories]; what is not finite any more counts as 10¹²."""
     network, linear = (values.nan_to_num(1e12, 1e12).clamp(1e-30, 1e12) for values in (network, linear))
     context.record(
-        run, kind="losses", step=step, mean=float(network.mean()), median=float(network.median()),
-        linear_mean=float(linear.mean()), linear_median=float(linear.median()),
+        run,
+        kind="losses",
+        step=step,
+        mean=float(network.mean()),
+        median=float(network.median()),
+        linear_mean=float(linear.mean()),
+        linear_median=float(linear.median()),
         **{f"path{number}": float(value) for number, value in enumerate(network[:DRAWN])},
-    )  # fmt: skip
+    )
 
 
 class _Afterwards:
     """One network a seed, until its loss is low again."""
 
     def __init__(
-        self, runs: Sequence[Parameters], context: RunContext, networks: FullyConnectedEnsemble,
+        self,
+        runs: Sequence[Parameters],
+        context: RunContext,
+        networks: FullyConnectedEnsemble,
         data: tuple[torch.Tensor, torch.Tensor],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.runs, self.context, self.networks, self.data = runs, context, networks, data
         setting = runs[0]
         generators = [context.generator(run, "batches") for run in runs]
@@ -163,7 +193,12 @@ class _Afterwards:
         model = self.networks.module(member)
         found = largest_eigenvalue(LayeredHessians(model, *self.data), self.context.generator(run, "probes"), 1e-2)
         self.context.record(
-            run, kind="afterwards", settled=bool(self.descent.status[member] == STOPPED), diverged=False,
-            steps_taken=int(self.descent.steps[member]), loss=float(self.descent.losses[member]),
-            sharpness_after=found.value, test_accuracy=parity_accuracy(model, run, self.context),
-        )  # fmt: skip
+            run,
+            kind="afterwards",
+            settled=bool(self.descent.status[member] == STOPPED),
+            diverged=False,
+            steps_taken=int(self.descent.steps[member]),
+            loss=float(self.descent.losses[member]),
+            sharpness_after=found.value,
+            test_accuracy=parity_accuracy(model, run, self.context),
+        )

@@ -40,7 +40,7 @@ def target(directions: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
-    """Train all seeds of one setting to interpolation, then measure error and sharpness."""
+    """Train all seeds of one setting to interpolation, then measure the error and Tr G."""
     setting = runs[0]
     drawn = [_draw(run, context) for run in runs]
     inputs, fresh, directions, outer, inner = (torch.stack(part) for part in zip(*drawn, strict=True))
@@ -75,27 +75,33 @@ def _draw(run: Parameters, context: RunContext) -> tuple[torch.Tensor, ...]:
 def _train(
     setting: Parameters, context: RunContext, network: Network, inputs: torch.Tensor, targets: torch.Tensor
 ) -> Network:
-    """Adam (0.9, 0.999) on ½ mean (f − f*)²."""
-    shapes = [network.outer.shape[1:], network.inner.shape[1:]]
-    flat = torch.cat([network.outer, network.inner.flatten(1)], 1)
+    """Adam (0.9, 0.999) on mean (f − f*)²."""
+    flat = _flat(network)
     state = context.restore() or {
-        "step": 0, "flat": flat, "first": torch.zeros_like(flat), "second": torch.zeros_like(flat)
-    }  # fmt: skip
+        "step": 0,
+        "flat": flat,
+        "first": torch.zeros_like(flat),
+        "second": torch.zeros_like(flat),
+    }
     flat, first, second = state["flat"], state["first"], state["second"]
-    width = setting.width
     for step in range(state["step"], setting.steps):
-        inner, outer = flat[:, width:].unflatten(1, shapes[1]), flat[:, :width]
-        before = inputs @ inner.transpose(1, 2)
-        values = before.relu()
-        error = ((values @ outer[..., None])[..., 0] - targets) / setting.examples
-        back = (before > 0) * (error[..., None] * outer[:, None])
-        gradient = torch.cat([(error[:, None] @ values)[:, 0], (back.transpose(1, 2) @ inputs).flatten(1)], 1)
+        gradient = _flat(_network(flat, setting.width).loss_gradients(inputs, targets))
         first = first.lerp(gradient, 0.1)
         second = second.lerp(gradient.square(), 0.001)
         rate = setting.learning_rate * 0.5 * (1 + math.cos(math.pi * step / setting.steps))
         rate *= (1 - 0.999 ** (step + 1)) ** 0.5 / (1 - 0.9 ** (step + 1))
-        flat = flat - rate * first / (second.sqrt() + 1e-12)
+        flat = flat - rate * first / (second.sqrt() + 2e-12)
         if (step + 1) % OFTEN == 0:
             context.progress(step + 1, setting.steps)
             context.checkpoint({"step": step + 1, "flat": flat, "first": first, "second": second})
-    return Network(flat[:, :width], flat[:, width:].unflatten(1, shapes[1]))
+    return _network(flat, setting.width)
+
+
+def _flat(network: Network) -> torch.Tensor:
+    """Both layers in one row [k, m + m d]."""
+    return torch.cat([network.outer, network.inner.flatten(1)], 1)
+
+
+def _network(flat: torch.Tensor, width: int) -> Network:
+    """Undo `_flat`."""
+    return Network(flat[:, :width], flat[:, width:].unflatten(1, (width, -1)))

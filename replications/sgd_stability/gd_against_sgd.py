@@ -35,9 +35,10 @@ class Parameters(ExperimentParameters):
     epochs: int = Field(30, ge=1, unit="epochs", description="of SGD", source="our choice, deviation D8")
     full_batch: bool = Field(False, description="whether a step takes all images", source=GEIPING)
     step_budget: Literal["epochs", "ten_epochs", "sgd_steps"] = Field(
-        "epochs", description="steps of full-batch descent: one or ten for each epoch of SGD, or as many as SGD has",
+        "epochs",
+        description="steps of full-batch descent: one or ten for each epoch of SGD, or as many as SGD has",
         source=GEIPING,
-    )  # fmt: skip
+    )
     learning_rate: float = Field(
         0.1, gt=0, description="at the start; falls to 0 along a cosine", source="our choice, deviation D8"
     )
@@ -162,9 +163,12 @@ class _Training:
                 self.context.diverged(run, f"training loss not finite at step {self.step}")
                 continue
             self.context.record(
-                run, step=self.step, training_loss=loss,
-                test_accuracy=1 - float(wrong[member]) / len(self.test[1]), last=self.step == self.total,
-            )  # fmt: skip
+                run,
+                step=self.step,
+                training_loss=loss,
+                test_accuracy=1 - float(wrong[member]) / len(self.test[1]),
+                last=self.step == self.total,
+            )
 
     def state(self) -> dict[str, Any]:
         return {

@@ -43,7 +43,11 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         found = largest_eigenvalue(LayeredHessians(model, *data), context.generator(run, "probes"), 1e-3)
         context.save(run, "minimum", {"weights": ensemble.weights[member]})
         context.record(
-            run, steps=int(descent.steps[member]), loss=float(descent.losses[member]), sharpness=found.value,
-            sharpness_error=found.error, test_accuracy=parity_accuracy(model, run, context),
+            run,
+            steps=int(descent.steps[member]),
+            loss=float(descent.losses[member]),
+            sharpness=found.value,
+            sharpness_error=found.error,
+            test_accuracy=parity_accuracy(model, run, context),
             stopped=bool(descent.status[member] == STOPPED),
-        )  # fmt: skip
+        )

@@ -1,30 +1,28 @@
 """Figure 6: loss and accuracy on the line between the networks of small and of large batches."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 
-from common.datasets import Dataset, Split
-from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.datasets import Dataset
+from common.experiments import Field, RunContext
+from common.training import Standardise
 
-from .large_batch import KESKAR, training_split
-from .shared.classifiers import Architecture, Standardise, loss_and_error, set_flat, untrained
+from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
+from .shared.classifiers import loss_and_error, set_flat, untrained
 
 
-class Parameters(ExperimentParameters):
+class Parameters(ClassifierParameters):
     """Settings of the line; those of the networks are as in large_batch."""
 
-    dataset: DatasetName = Field("mnist", description="images", source=f"{KESKAR}, Table 1")
-    training_images: int = Field(60_000, ge=50, unit="images", description="that both were trained on", source=KESKAR)
-    architecture: Architecture = Field("fully_connected", description="kind of network", source=f"{KESKAR}, Table 1")
-    hidden: tuple[int, ...] = Field((512,) * 5, description="units of the hidden layers", source="deviation D40")
-    labels: Literal["true"] = Field("true", description="labels of the training set", source=KESKAR)
     points: int = Field(25, ge=4, description="values of α from −1 to 2", source=KESKAR)
     evaluated_images: int = Field(
-        10_000, ge=20, unit="images", description="training images, and as many test images, behind each value",
+        10_000,
+        ge=20,
+        unit="images",
+        description="training images, and as many test images, behind each value",
         source="our choice",
-    )  # fmt: skip
+    )
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -39,9 +37,10 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:
-    standardise = Standardise(data)
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
     test = data.test.subset(len(data.test), seed="interpolation")  # MNIST's first half is harder than its second
-    splits = {"training": _first(training_split(run, data), run), "test": _first(test, run)}
+    count = run.evaluated_images
+    splits = {"training": first(training_split(run, data), count), "test": first(test, count)}
     ends = [context.artifact(run, arm, "weights")["weights"] for arm in ("small", "large")]
     network = untrained(run.architecture, data.train.inputs[0].numel(), run.hidden).to(context.device)
     for alpha in torch.linspace(-1, 2, run.points, dtype=torch.float64).tolist():
@@ -52,8 +51,3 @@ def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:
                 network, split.to(context.device), standardise
             )
         context.record(run, alpha=alpha, **values)
-
-
-def _first(split: Split, run: Parameters) -> Split:
-    size = min(run.evaluated_images, len(split))
-    return Split(split.name, split.inputs[:size], split.targets[:size])

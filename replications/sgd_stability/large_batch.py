@@ -1,67 +1,45 @@
-"""Tables 1, 2 and 4 of Keskar et al.: accuracy and sharpness after ADAM with small and large batches."""
+"""Tables 1, 2 and 4 of Keskar et al.: accuracy and ε-sharpness after ADAM with small and large batches."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from common.datasets import Dataset, Split
-from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
-from common.experiments.seeds import stream_seed
-from common.hessian import Problem, box_sharpness, sharpness, trace
+from common.datasets import Split
+from common.experiments import Field, RunContext
+from common.hessian import Problem, epsilon_sharpness, sharpness, trace
+from common.training import Standardise
+from common.training.crossings import LossWatch, near
 
-from .shared.classifiers import (
-    CLASSES,
-    Architecture,
-    Members,
-    Standardise,
-    flat,
-    hardest_first,
-    loss_and_error,
-    untrained,
-)
+from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
+from .shared.classifiers import Members, flat, hardest_first, loss_and_error, untrained
 
-KESKAR = "Keskar et al. 2017"
 CHECKS = 10
 """Looks at the training loss an epoch, for the first passing of `crossing_loss`."""
-NEAR = 3.0
-"""A run is near the crossing once the mean of its mini-batch losses since the last look is below that many times it."""
 
 
-class Parameters(ExperimentParameters):
+class Parameters(ClassifierParameters):
     """Settings of a training run and of the measurements at its end."""
 
-    dataset: DatasetName = Field("mnist", description="images", source=f"{KESKAR}, Table 1 (F1; C1: CIFAR-10)")
-    training_images: int = Field(60_000, ge=50, unit="images", description="size of the training set", source=KESKAR)
-    architecture: Architecture = Field("fully_connected", description="kind of network", source=f"{KESKAR}, Table 1")
-    hidden: tuple[int, ...] = Field((512,) * 5, description="units of the hidden layers", source="deviation D40")
     batch_size: int = Field(256, ge=1, unit="images", description="images a step", source=f"{KESKAR}: 256 or 10 %")
     learning_rate: float = Field(1e-3, gt=0, description="of ADAM", source="its default, which the authors take")
     epochs: int = Field(40, ge=1, unit="epochs", description="length of training", source="deviation D41")
-    labels: Literal["true", "shuffled"] = Field("true", description="labels of the training set", source="control")
     own_streams: bool = Field(False, description="own initial weights and batches for this arm", source="control")
     crossing_loss: float = Field(
-        0.05, ge=0, unit="nats", description="training loss at whose first passing a run is measured too (0: never)",
+        0.05,
+        ge=0,
+        unit="nats",
+        description="training loss at whose first passing a run is measured too (0: never)",
         source="deviation D42",
-    )  # fmt: skip
+    )
     measured_images: int = Field(
-        2000, ge=50, unit="images", description="training images behind sharpness and λ₁", source="deviation D43"
+        2000, ge=50, unit="images", description="training images behind ε-sharpness and λ₁", source="deviation D43"
     )
     dimensions: int = Field(100, ge=1, description="of the random subspace", source=f"{KESKAR}, Table 4")
     epsilons: tuple[float, ...] = Field(
         (1e-3, 5e-4), description="half widths ε of the box", source=f"{KESKAR}, Table 4"
     )
     ascent_steps: int = Field(10, ge=1, description="iterations of the maximisation", source=KESKAR)
-
-
-def training_split(run: Any, data: Dataset) -> Split:
-    """The training images of a run's seed, the same in every experiment; with random labels if it asks for them."""
-    split = data.train.subset(run.training_images, seed=stream_seed("large_batch", "split", run.seed, {}))
-    if run.labels == "shuffled":
-        source = torch.Generator().manual_seed(stream_seed("large_batch", "labels", run.seed, {}))
-        drawn = torch.randint(0, CLASSES, (len(split),), generator=source)
-        split = Split(f"{split.name}, random labels", split.inputs, drawn)
-    return split
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -82,7 +60,8 @@ class _Training:
     def __init__(self, runs: Sequence[Parameters], context: RunContext) -> None:
         self.runs, self.context, self.setting = runs, context, runs[0]
         data = context.data(self.setting.dataset)
-        self.standardise, self.test = Standardise(data), data.test.to(context.device)
+        self.standardise = Standardise.by_shares(*data.train.channel_statistics())
+        self.test = data.test.to(context.device)
         self.splits = [training_split(run, data).to(context.device) for run in runs]
         arm = "_own" if self.setting.own_streams else ""
         network = untrained(self.setting.architecture, self.splits[0].inputs[0].numel(), self.setting.hidden)
@@ -99,7 +78,7 @@ class _Training:
         return {
             "epoch": self.epoch,
             "weights": self.members.weights,
-            "adam": dict(self.adam.state[self.members.weights]),
+            "adam": self.adam.state_dict(),
             "orders": [order.get_state() for order in self.orders],
             "crossed": [int(value) for value in self.crossed],
         }
@@ -109,7 +88,7 @@ class _Training:
             return
         self.epoch, self.crossed = state["epoch"], [bool(value) for value in state["crossed"]]
         self.members.weights.copy_(state["weights"])
-        self.adam.state[self.members.weights] = state["adam"]
+        self.adam.load_state_dict(state["adam"])
         for order, saved in zip(self.orders, state["orders"], strict=True):
             order.set_state(saved)
 
@@ -118,13 +97,11 @@ class _Training:
         count, device = len(self.splits[0]), self.context.device
         orders = torch.stack([torch.randperm(count, generator=order) for order in self.orders]).to(device)
         batches = orders.split(self.setting.batch_size, 1)
-        looks = {round(len(batches) * (k + 1) / CHECKS) for k in range(CHECKS)}
-        recent: list[torch.Tensor] = []
+        watch = LossWatch(len(batches), CHECKS)
         for number, chosen in enumerate(batches, start=1):
-            recent.append(self._step(chosen))
-            if number in looks:
-                self._look_for_crossing(torch.stack(recent).mean(0).tolist(), self.epoch + number / len(batches))
-                recent = []
+            watch.add(self._step(chosen))
+            if watch.due(number):
+                self._look_for_crossing(watch.take(), self.epoch + number / len(batches))
         self.epoch += 1
 
     def _step(self, chosen: torch.Tensor) -> torch.Tensor:
@@ -137,7 +114,7 @@ class _Training:
 
     def _look_for_crossing(self, recent: Sequence[float], epoch: float) -> None:
         for member in range(len(self.runs)):
-            if self.crossed[member] or not recent[member] <= NEAR * self.setting.crossing_loss:
+            if self.crossed[member] or not near(recent[member], self.setting.crossing_loss):
                 continue
             network = self.members.module(member)
             loss, _ = loss_and_error(network, self._measured(member), self.standardise)
@@ -156,9 +133,7 @@ class _Training:
             self._record(member, "end", network, float(self.setting.epochs))
 
     def _measured(self, member: int) -> Split:
-        split = self.splits[member]
-        size = min(self.setting.measured_images, len(split))
-        return Split(split.name, split.inputs[:size], split.targets[:size])
+        return first(self.splits[member], self.setting.measured_images)
 
     def _record(self, member: int, kind: str, network: torch.nn.Module, epoch: float) -> None:
         training = loss_and_error(network, self.splits[member], self.standardise)
@@ -168,15 +143,15 @@ class _Training:
             kind=kind,
             epoch=epoch,
             parameters=sum(parameter.numel() for parameter in network.parameters()),
-            training_loss=training[0],
-            training_error=training[1],
-            test_loss=test[0],
-            test_error=test[1],
+            training_loss=training.loss,
+            training_error=training.error,
+            test_loss=test.loss,
+            test_error=test.error,
             **self._curvature(member, network, self.setting.epsilons[: None if kind == "end" else 1]),
         )
 
     def _curvature(self, member: int, network: torch.nn.Module, epsilons: Sequence[float]) -> dict[str, Any]:
-        """Keskar's sharpness for each ε, λ₁ and Tr H on some of the training images, in float64."""
+        """ε-sharpness of Keskar et al. for each ε, λ₁ and Tr H on some of the training images, in float64."""
         measured = hardest_first(network, self._measured(member), self.standardise)
         images = self.standardise(measured.inputs).double()
         problem = Problem(network.double(), torch.nn.CrossEntropyLoss(), (images, measured.targets))
@@ -189,12 +164,12 @@ class _Training:
             "trace": float(trace(problem, relative_error=0.05, seed=seed).value),
         }
         for epsilon in epsilons:
-            found = box_sharpness(
+            found = epsilon_sharpness(
                 problem,
                 epsilon,
                 dimensions=self.setting.dimensions,
                 iterations=self.setting.ascent_steps,
                 seed=seed,
             )
-            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.converged}
+            values |= {f"sharpness_{epsilon:g}": found.value, f"ascent_converged_{epsilon:g}": found.ascent.converged}
         return values

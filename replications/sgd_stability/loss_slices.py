@@ -51,14 +51,16 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     order = context.generator(run, "batches")
     start = _restore(context.restore(), network, optimiser, order)
     for epoch in range(start, run.epochs):
-        loss, error = _one_epoch(run, epoch, network, optimiser, order, inputs, targets)
+        _set_rate(optimiser, run, epoch / run.epochs)
+        batches = torch.randperm(len(targets), generator=order).to(inputs.device).split(run.batch_size)
+        loss, error = _one_epoch(network, optimiser, inputs, targets, batches)
         context.record(run, kind="epoch", epoch=epoch + 1, loss=loss, error=error)
         context.progress(epoch + 1, run.epochs)
         context.checkpoint(
             {
                 "epoch": epoch + 1,
                 "network": dict(network.state_dict()),
-                "momentum": [optimiser.state[p]["momentum_buffer"] for p in network.parameters()],
+                "optimiser": optimiser.state_dict(),
                 "order": order.get_state(),
             }
         )
@@ -79,24 +81,29 @@ def _restore(state: Any, network: torch.nn.Module, optimiser: torch.optim.SGD, o
     if state is None:
         return 0
     network.load_state_dict(state["network"])
-    for parameter, buffer in zip(network.parameters(), state["momentum"], strict=True):
-        optimiser.state[parameter]["momentum_buffer"] = buffer.to(parameter.device)
+    optimiser.load_state_dict(state["optimiser"])
     order.set_state(state["order"])
     return int(state["epoch"])
 
 
-def _one_epoch(
-    run: Parameters, epoch: int, network: ResidualCifar, optimiser: torch.optim.SGD, order: torch.Generator,
-    inputs: torch.Tensor, targets: torch.Tensor,
-) -> tuple[float, float]:  # fmt: skip
-    """Mean loss and share of errors over the epoch's batches, as they were trained on."""
-    network.train()
-    done = epoch / run.epochs
+def _set_rate(optimiser: torch.optim.SGD, run: Parameters, done: float) -> None:
+    """The learning rate after a share `done` of training."""
     rate = run.learning_rate * (1.0 if done < 0.5 else 0.1 if done < 0.75 else 0.01)
     for group in optimiser.param_groups:
         group["lr"] = rate
+
+
+def _one_epoch(
+    network: ResidualCifar,
+    optimiser: torch.optim.SGD,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    batches: Sequence[torch.Tensor],
+) -> tuple[float, float]:
+    """Mean loss and share of errors over the epoch's batches of indices, as they were trained on."""
+    network.train()
     loss = wrong = 0.0
-    for chosen in torch.randperm(len(targets), generator=order).to(inputs.device).split(run.batch_size):
+    for chosen in batches:
         optimiser.zero_grad()
         logits = network(inputs[chosen])
         batch = functional.cross_entropy(logits, targets[chosen])

@@ -30,15 +30,18 @@ class Parameters(ExperimentParameters):
     dimension: int = Field(30, ge=2, description="d of x ∈ {±1}^d, y = x₁x₂", source=WEN)
     examples: int = Field(100, ge=2, unit="examples", description="n", source=WEN)
     width: int = Field(500, ge=4, unit="neurons", description="m", source=WEN)
-    learning_rate: float = Field(0.01, gt=0, description="of the mean squared error without ½", source=WEN)
+    learning_rate: float = Field(0.01, gt=0, description="of the mean squared error", source=WEN)
     weight_decay: float = Field(0.0, ge=0, description="λ of θ ← θ − η(∇L + λθ)", source=WEN)
     radii: tuple[float, ...] = Field(
         (0.05,), min_length=1, description="ρ of SAM, each for an equal share of the epochs", source=WEN
     )
     epochs: int = Field(
-        8_000, ge=1, unit="epochs", description="of SAM, which takes two gradients a step; others take twice as many",
+        8_000,
+        ge=1,
+        unit="epochs",
+        description="of SAM, which takes two gradients a step; others take twice as many",
         source=OURS,
-    )  # fmt: skip
+    )
     fresh_examples: int = Field(4_000, ge=10, unit="examples", description="of the test error", source=OURS)
     wide_dimension: int = Field(100, ge=2, description="d at which the printed construction works", source=OURS)
     evaluations: int = Field(24, ge=2, description="points of a curve, spaced by equal factors", source=OURS)
@@ -87,7 +90,6 @@ def _measure(
 
 
 def _train(run: Parameters, context: RunContext) -> None:
-    advance = _steps(run)
     split, init = context.generator(run, "split"), context.generator(run, "init")
     batches = context.generator(run, "batches")
     inputs, targets = parity_problem(run.examples, run.dimension, split)
@@ -99,6 +101,7 @@ def _train(run: Parameters, context: RunContext) -> None:
         batches.set_state(state["batches"])
     outer, inner = state["outer"].numpy(), state["inner"].numpy()
     data = (inputs, targets, fresh, fresh_targets)
+    advance = _epochs(run, inputs.numpy(), targets.numpy(), batches)
     ends = evaluation_epochs(run)
     if state["epoch"] == 0:
         _record(run, context, 0, _network(state), data)
@@ -107,7 +110,7 @@ def _train(run: Parameters, context: RunContext) -> None:
         if count <= 0:
             continue
         part = min(len(run.radii) * state["epoch"] // ends[-1], len(run.radii) - 1)
-        advance(outer, inner, inputs.numpy(), targets.numpy(), count, run.radii[part], batches)
+        advance(outer, inner, count, run.radii[part])
         state["epoch"], state["batches"] = end, batches.get_state()
         if end in ends:
             _record(run, context, end, _network(state), data)
@@ -142,22 +145,22 @@ def _record(run: Parameters, context: RunContext, epoch: int, network: Network, 
     context.record(run, epoch=epoch, gradients=gradients, finite=math.isfinite(row["loss"]), **row)
 
 
-def _steps(run: Parameters) -> Callable[..., None]:
-    """Epochs in place, on arrays: (outer, inner, inputs, targets, epochs, radius, generator of the order)."""
+def _epochs(
+    run: Parameters, inputs: Any, targets: Any, source: torch.Generator
+) -> Callable[[Any, Any, int, float], None]:
+    """A function that takes (outer, inner, epochs, radius of SAM) and moves both arrays of weights in place."""
     try:
         from .shared.sequential_training import descend, descend_by_examples
     except ModuleNotFoundError as error:
         raise RuntimeError("its training steps are compiled and need the package numba; install it") from error
 
-    def full_batch(outer: Any, inner: Any, inputs: Any, targets: Any, epochs: int, *_: Any) -> None:
-        descend(outer, inner, inputs, targets, run.learning_rate, run.weight_decay, epochs)
+    def full_batch(outer: Any, inner: Any, epochs: int, _: float) -> None:
+        descend(outer, inner, inputs, targets, rate=run.learning_rate, decay=run.weight_decay, steps=epochs)
 
-    def one_by_one(
-        outer: Any, inner: Any, inputs: Any, targets: Any, epochs: int, radius: float, generator: torch.Generator
-    ) -> None:
-        drawn = torch.rand(epochs, len(inputs), generator=generator, dtype=torch.float64)
+    def one_by_one(outer: Any, inner: Any, epochs: int, radius: float) -> None:
+        drawn = torch.rand(epochs, len(inputs), generator=source, dtype=torch.float64)
         order = drawn.argsort(1).flatten().numpy()
         radius = radius if run.method == "sam" else 0.0
-        descend_by_examples(outer, inner, inputs, targets, order, run.learning_rate, radius)
+        descend_by_examples(outer, inner, inputs, targets, order=order, rate=run.learning_rate, radius=radius)
 
     return full_batch if run.method == "gd" else one_by_one

@@ -78,7 +78,15 @@ def _simulation(run: Parameters, name: str, steps: torch.Tensor, generator: torc
     noise = steps if name == "geometry" else (steps.sum() / run.parameters).expand_as(steps)
     start = torch.randn(steps.shape, generator=generator, dtype=torch.float64)
     predicted = mean_losses(steps[None], noise[None], start[None], run.batch_size, run.steps)[0, -1]
-    found = simulated_losses(steps, noise, start, run.batch_size, run.steps, run.trajectories, generator)[:, -1]
+    found = simulated_losses(
+        steps,
+        noise,
+        start,
+        batch_size=run.batch_size,
+        count=run.steps,
+        trajectories=run.trajectories,
+        generator=generator,
+    )[:, -1]
     return {
         "predicted": float(predicted),
         "simulated": float(found.mean()),

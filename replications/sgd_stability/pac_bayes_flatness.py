@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -15,25 +15,21 @@ from common.bounds.flatness import (
 )
 from common.bounds.mcallester import optimistic_complexity
 from common.datasets import Dataset, Split
-from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.experiments import Field, RunContext
 from common.hessian import Problem
 from common.hessian.ascent import maximise
+from common.training import Standardise
 
-from .large_batch import KESKAR, training_split
-from .shared.classifiers import Architecture, Standardise, error_probability, hardest_first, set_flat, untrained
+from .shared.batch_size_comparison import ClassifierParameters, first, training_split
+from .shared.classifiers import error_probability, hardest_first, set_flat, untrained
 
 LECTURE = "Wu 2025"
 OURS = "our choice, deviation D48"
 
 
-class Parameters(ExperimentParameters):
+class Parameters(ClassifierParameters):
     """Settings of the bound; those of the networks are as in large_batch."""
 
-    dataset: DatasetName = Field("mnist", description="images", source=f"{KESKAR}, Table 1")
-    training_images: int = Field(60_000, ge=50, unit="images", description="n, size of the training set", source=KESKAR)
-    architecture: Architecture = Field("fully_connected", description="kind of network", source=f"{KESKAR}, Table 1")
-    hidden: tuple[int, ...] = Field((512,) * 5, description="units of the hidden layers", source="deviation D40")
-    labels: Literal["true", "shuffled"] = Field("true", description="labels of the training set", source="control")
     delta: float = Field(0.05, gt=0, lt=1, description="δ, the allowed probability of failure", source=OURS)
     sigmas: tuple[float, ...] = Field(
         (0.0025, 0.005, 0.01, 0.02, 0.04), description="σ of the noise, a grid laid before training", source=OURS
@@ -56,7 +52,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def _one_network(run: Parameters, context: RunContext, data: Dataset) -> None:
-    standardise = Standardise(data)
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
     training = training_split(run, data).to(context.device)
     test = data.test.subset(len(data.test), seed="pac_bayes_flatness").to(context.device)
     kept = context.artifact(run, "network", "weights")
@@ -71,24 +67,26 @@ def _one_network(run: Parameters, context: RunContext, data: Dataset) -> None:
         "squared_distance": float((weights - kept["initial"].double()).square().sum()),
     }
     for sigma in run.sigmas:
-        rises = _rises(run, context, network, weights, sigma, (training, test), standardise)
+        source, splits = context.generator(run, "probes"), (training, test)
+        rises = _rises(run, sigma, network, weights=weights, splits=splits, standardise=standardise, source=source)
         context.record(run, sigma=sigma, **values, **rises, **_complexities(run, values, sigma))
         set_flat(network, weights)
 
 
-def _first(split: Split, count: int) -> Split:
-    return Split(split.name, split.inputs[:count], split.targets[:count])
-
-
 def _rises(
-    run: Parameters, context: RunContext, network: torch.nn.Module, weights: torch.Tensor, sigma: float,
-    splits: tuple[Split, Split], standardise: Standardise,
-) -> dict[str, float]:  # fmt: skip
+    run: Parameters,
+    sigma: float,
+    network: torch.nn.Module,
+    *,
+    weights: torch.Tensor,
+    splits: tuple[Split, Split],
+    standardise: Standardise,
+    source: torch.Generator,
+) -> dict[str, float]:
     """What noise of standard deviation σ and the worst step of length σ and ρ add to the probability of error."""
     found: dict[str, float] = {}
-    source = context.generator(run, "probes")
     for name, split in zip(("noise", "test_noise"), splits, strict=True):
-        part = _first(split, run.noise_images)
+        part = first(split, run.noise_images)
         set_flat(network, weights)
         here = error_probability(network, part, standardise)
         shaken = 0.0
@@ -98,7 +96,7 @@ def _rises(
             shaken += error_probability(network, part, standardise) / run.draws
         found[f"{name}_rise"] = shaken - here
     set_flat(network, weights)
-    part = hardest_first(network, _first(splits[0], run.ascent_images), standardise)
+    part = hardest_first(network, first(splits[0], run.ascent_images), standardise)
     here = error_probability(network, part, standardise)
     problem = Problem(network, torch.nn.CrossEntropyLoss(), (standardise(part.inputs), part.targets))
     radius = noise_radius(sigma, parameters=len(weights), examples=run.training_images)

@@ -82,8 +82,8 @@ paper.figure("fig6")
 paper.summary(["fig6-loss-rises-faster-at-the-large-batch-end", "fig6-outward-rise", "fig6-a-barrier-lies-between"])
 
 # %% [markdown]
-# Keskar's sharpness is the largest rise of the loss in a small box, in a random subspace of 100 dimensions. Its
-# absolute value grows with the number of parameters; what is compared are the batches.
+# The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
+# dimensions. Its absolute value grows with the number of parameters; what is compared are the batches.
 
 # %%
 paper.figure("table4")
@@ -456,7 +456,8 @@ paper.summary(
 
 # %% [markdown]
 # ## Noise follows the curvature
-# For the squared loss the noise is about $2L\,G$: as large as the loss, and pointing where the landscape is sharp.
+# For the lecture's loss $L$, half the mean of $e^2$, the noise is about $2L\,G$: as large as the loss, and pointing
+# where the landscape is sharp. (Learning rates and curvatures of this page are those of the mean of $e^2$ itself, D9.)
 # $\alpha$ measures the direction, $\beta$ the size, $\mu = \alpha\beta$ both.
 
 # %%

@@ -1,7 +1,7 @@
 """Rescaled neurons: one function, any sharpness; and curvature read off perturbed losses (the three identities)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -10,7 +10,6 @@ from torch import nn
 from common.errors import UserError
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.hessian import (
-    Estimate,
     Hessian,
     Problem,
     dense,
@@ -19,9 +18,13 @@ from common.hessian import (
     trace_from_perturbations,
 )
 
+from .shared.squared_error import squared_error
+
 SLIDE = 'Wu 2025, "Sharp Minima Can Generalize well"'
 IDENTITIES = 'Wu 2025, "Theoretical Questions", the three identities'
 OURS = "our choice, D24"
+NEVER = 1e-12
+"""A relative error out of reach: no estimate stops before its budget, so that the draws are equal at every ρ."""
 
 Data = tuple[torch.Tensor, torch.Tensor]
 
@@ -30,7 +33,7 @@ class Parameters(ExperimentParameters):
     """Settings: a small network at an interpolating minimum, factors of rescaling, sizes of perturbations."""
 
     model: Literal["product", "relu", "tanh"] = Field(
-        "relu", description="the toy (aw − 1)²/2, or a two-layer network", source=f"{SLIDE}; tanh is {OURS}"
+        "relu", description="the toy f = aw with y = 1, or a two-layer network", source=f"{SLIDE}; tanh is {OURS}"
     )
     width: int = Field(16, ge=1, unit="neurons", description="hidden units of a network", source=OURS)
     dimension: int = Field(4, ge=1, description="of a network's inputs", source=OURS)
@@ -43,7 +46,7 @@ class Parameters(ExperimentParameters):
         (1e-4, 1e-3, 3e-3, 1e-2, 3e-2), description="ρ; the smallest stands for 0", source=IDENTITIES
     )
     draws: int = Field(64, ge=2, description="pairs ±ε for the two expectations", source=OURS)
-    loss_limit: float = Field(1e-20, gt=0, description="largest loss that counts as interpolation", source=OURS)
+    loss_limit: float = Field(2e-20, gt=0, description="largest loss that counts as interpolation", source=OURS)
 
 
 class Product(nn.Module):
@@ -88,18 +91,13 @@ class TwoLayers(nn.Module):
         return self.top.weight, [self.hidden.weight, self.hidden.bias]
 
 
-def half_squared(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """½ mean e², the lecture's loss."""
-    return (outputs - targets).square().mean() / 2
-
-
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Curvature and outputs over the factors of rescaling; the identities over ρ."""
     for done, run in enumerate(runs):
         model, data = _at_minimum(run, context)
         fresh = torch.randn(200, data[0].shape[1], generator=context.generator(run, "probes"), dtype=torch.float64)
         _rescale(run, context, model, data, fresh if run.model == "relu" else data[0])
-        _perturb(run, context, Problem(model, nn.MSELoss(), data), context.stream_seed(run, "probes") % 2**31)
+        _perturb(run, context, Problem(model, squared_error, data), context.stream_seed(run, "probes") % 2**31)
         context.progress(done + 1, len(runs))
 
 
@@ -116,7 +114,7 @@ def _at_minimum(run: Parameters, context: RunContext) -> "tuple[Product | TwoLay
     parameters = list(model.parameters())
     for step in range(run.newton_steps):
         error = (model(inputs) - targets)[:, 0]
-        if float(error.detach().square().mean()) / 2 < run.loss_limit:
+        if float(error.detach().square().mean()) < run.loss_limit:
             break
         rows = [torch.autograd.grad(one, parameters, retain_graph=True) for one in error]
         jacobian = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows])
@@ -141,10 +139,10 @@ def _rescale(
         before = model(fresh)
     for factor in run.factors:
         _scale(outer, inner, factor)
-        eigenvalues = torch.linalg.eigvalsh(dense(Hessian(Problem(model, nn.MSELoss(), data)))) / 2
+        eigenvalues = torch.linalg.eigvalsh(dense(Hessian(Problem(model, squared_error, data))))
         with torch.no_grad():
             change = float((model(fresh) - before).abs().max() / before.abs().max())
-            loss = float(half_squared(model(data[0]), data[1]))
+            loss = float(squared_error(model(data[0]), data[1]))
         _scale(outer, inner, 1 / factor)
         context.record(
             run,
@@ -166,7 +164,7 @@ def _scale(outer: torch.Tensor, inner: list[torch.Tensor], factor: float) -> Non
 
 
 def _perturb(run: Parameters, context: RunContext, problem: Problem, seed: int) -> None:
-    """The three identities for ½ mean e², of which the problem's loss is twice; the same draws at every ρ."""
+    """The three identities, with the same draws at every ρ."""
     eigenvalues, vectors = torch.linalg.eigh(dense(Hessian(problem)))
     if not math.isfinite(float(eigenvalues[-1])):
         raise UserError(f"{context.name}: the Hessian at the minimum is not finite.")
@@ -175,26 +173,23 @@ def _perturb(run: Parameters, context: RunContext, problem: Problem, seed: int) 
             sharpness_from_perturbations(problem, radius, start=sign * vectors[:, -1], iterations=200).value
             for sign in (1.0, -1.0)
         )
-        isotropic = _fixed_draws(trace_from_perturbations, 2 / 3, problem, radius, run.draws, seed)
-        shaped = _fixed_draws(squared_norm_from_perturbations, 5 / 3, problem, radius, run.draws, seed)
+        isotropic = trace_from_perturbations(
+            problem, radius, relative_error=NEVER, budget=run.draws * (2 / 3), seed=seed
+        )
+        shaped = squared_norm_from_perturbations(
+            problem, radius, relative_error=NEVER, budget=run.draws * (5 / 3), seed=seed
+        )
         context.record(
             run,
             part="identity",
             radius=radius,
-            loss=problem.loss() / 2,
-            largest=float(eigenvalues[-1]) / 2,
-            trace=float(eigenvalues.sum()) / 2,
-            squared_norm=float(eigenvalues.square().sum()) / 4,
-            found_largest=worst / 2,
-            found_trace=isotropic.value / 2,
-            found_trace_error=isotropic.standard_error / 2,
-            found_squared_norm=shaped.value / 4,
-            found_squared_norm_error=shaped.standard_error / 4,
+            loss=problem.loss(),
+            largest=float(eigenvalues[-1]),
+            trace=float(eigenvalues.sum()),
+            squared_norm=float(eigenvalues.square().sum()),
+            found_largest=worst,
+            found_trace=isotropic.value,
+            found_trace_error=isotropic.standard_error,
+            found_squared_norm=shaped.value,
+            found_squared_norm_error=shaped.standard_error,
         )
-
-
-def _fixed_draws(
-    estimator: Callable[..., Estimate], cost: float, problem: Problem, radius: float, draws: int, seed: int
-) -> Estimate:
-    """An estimate whose draws are equal at every ρ: it never stops before its budget is spent."""
-    return estimator(problem, radius, relative_error=1e-12, budget=draws * cost, seed=seed)

@@ -14,6 +14,7 @@ from common.training import DIVERGED, STOPPED, Batches, Descent
 from .shared.image_regression import LECTURE, RegressionParameters, accuracy, first_images, networks, test_images
 from .shared.image_span import ImageSpan
 from .shared.layered_hessians import LayeredHessians, criterion_ratio, largest_eigenvalue, non_uniformity
+from .shared.squared_error import squared_error
 
 ROUND = 500
 """Steps between checkpoints."""
@@ -24,9 +25,12 @@ class Parameters(RegressionParameters):
 
     learning_rate: float = Field(0.5, gt=0, description="η", source=f"{LECTURE}, Fig. 16 by the authors' results")
     batch_size: int = Field(
-        1000, ge=1, unit="images", description="B, drawn anew without replacement at each step; all images: GD",
+        1000,
+        ge=1,
+        unit="images",
+        description="B, drawn anew without replacement at each step; all images: GD",
         source=f"{LECTURE}, Fig. 16 by the authors' results, deviation D4",
-    )  # fmt: skip
+    )
     longest_time: float = Field(
         4000, gt=0, description="η × steps after which a run ends unstopped", source="our choice"
     )
@@ -46,9 +50,13 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         generators = [context.generator(run, "batches") for run in runs]
         orders = Batches(setting.training_images, setting.batch_size, generators, order="independent")
     descent = Descent(
-        ensemble, *data, learning_rates=setting.learning_rate, batches=orders, stopping_loss=setting.stopping_loss,
+        ensemble,
+        *data,
+        learning_rates=setting.learning_rate,
+        batches=orders,
+        stopping_loss=setting.stopping_loss,
         check_every=setting.check_every,
-    )  # fmt: skip
+    )
     rounds = _restore(descent, context.restore())
     last = max(1, round(setting.longest_time / setting.learning_rate / ROUND))
     while descent.running and rounds < last:
@@ -64,10 +72,13 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             continue
         context.save(run, "solution", {"weights": span.on_images([member]).weights[0]})
         context.record(
-            run, step=int(descent.steps[member]), loss=float(descent.losses[member]),
-            stopped=bool(descent.status[member] == STOPPED), test_accuracy=accuracy(span.module(member), test),
+            run,
+            step=int(descent.steps[member]),
+            loss=float(descent.losses[member]),
+            stopped=bool(descent.status[member] == STOPPED),
+            test_accuracy=accuracy(span.module(member), test),
             **measured(ensemble.module(member), data, run, context),
-        )  # fmt: skip
+        )
 
 
 def _restore(descent: Descent, state: dict[str, Any] | None) -> int:
@@ -91,13 +102,20 @@ def measured(
             "non_uniformity": non_uniformity(layered, source, error),
         }
     else:
-        problem = Problem(model, torch.nn.MSELoss(), data)
-        gram = hessian.jacobian_kernel(problem).gram
+        problem = Problem(model, squared_error, data)
+        gram = hessian.empirical_ntk(problem).gram
         found = {
             "sharpness": hessian.sharpness(problem, relative_error=error, seed=run.seed).estimate,
             "non_uniformity": hessian.non_uniformity(problem, relative_error=error, seed=run.seed),
         }
-    found["criterion"] = criterion_ratio(gram, run.classes, run.learning_rate, run.batch_size, source, error)
+    found["criterion"] = criterion_ratio(
+        gram,
+        run.classes,
+        learning_rate=run.learning_rate,
+        batch_size=run.batch_size,
+        generator=source,
+        relative_error=error,
+    )
     values: dict[str, float | bool] = {name: estimate.value for name, estimate in found.items()}
     values |= {f"{name}_error": estimate.error for name, estimate in found.items()}
     return values | {"converged": all(estimate.converged for estimate in found.values())}

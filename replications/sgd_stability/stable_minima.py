@@ -53,11 +53,17 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         shifted = torch.tensor([run.shift, math.pi + run.shift], dtype=torch.float64)
         rise = landscape(shifted, run.warp).tolist()
         context.record(
-            run, kind="ends", curvature_sharp=sharp, curvature_flat=flat, rise_sharp=rise[0], rise_flat=rise[1],
-            share_sharp=float(at_sharp.double().mean()), share_flat=float(at_flat.double().mean()),
+            run,
+            kind="ends",
+            curvature_sharp=sharp,
+            curvature_flat=flat,
+            rise_sharp=rise[0],
+            rise_flat=rise[1],
+            share_sharp=float(at_sharp.double().mean()),
+            share_flat=float(at_flat.double().mean()),
             share_elsewhere=float((still & ~at_sharp & ~at_flat).double().mean()),
             share_moving=float((~still).double().mean()),
-        )  # fmt: skip
+        )
         position = torch.tensor([run.path_start], dtype=torch.float64)
         for step in range(run.path_steps + 1):
             context.record(

@@ -59,9 +59,12 @@ def _escape(run: Parameters, context: RunContext) -> None:
         escaped = torch.where((x.abs() < 0.5) & (escaped > run.steps), step, escaped)
         if step % 5 == 0 or step <= 100:
             context.record(
-                run, kind="path", step=step, median_distance=float((x - 1).abs().median()),
+                run,
+                kind="path",
+                step=step,
+                median_distance=float((x - 1).abs().median()),
                 **{f"x{number}": float(value) for number, value in enumerate(x[:SHOWN])},
-            )  # fmt: skip
+            )
         if run.method == "sgd":
             curvature = torch.where(torch.rand(len(x), generator=generator, dtype=torch.float64) < 0.5, flat, steep)
             slope = _slope(x, curvature, run.half)
@@ -69,9 +72,12 @@ def _escape(run: Parameters, context: RunContext) -> None:
             slope = (_slope(x, flat, run.half) + _slope(x, steep, run.half)) / 2
         x = x - run.learning_rate * slope
     context.record(
-        run, kind="escape", escaped=float((escaped <= run.steps).double().mean()),
-        median_time=float(escaped.median()), at_zero=float((x.abs() < 1e-3).double().mean()),
-    )  # fmt: skip
+        run,
+        kind="escape",
+        escaped=float((escaped <= run.steps).double().mean()),
+        median_time=float(escaped.median()),
+        at_zero=float((x.abs() < 1e-3).double().mean()),
+    )
 
 
 def _slope(x: torch.Tensor, curvature: torch.Tensor, half: bool) -> torch.Tensor:
@@ -98,9 +104,17 @@ def _multipliers(run: Parameters, context: RunContext) -> None:
                     square = (1 - rate * a) ** 2 + rate**2 * (n - size) / (size * (n - 1)) * s**2
                     squares = step.square()
                     context.record(
-                        run, kind="multiplier", sharpness_a=a, non_uniformity_s=s, batch=size, rate=rate,
-                        first=float(step.mean()), first_predicted=1 - rate * a,
-                        first_error=float(step.std() / run.draws**0.5), second=float(squares.mean()),
-                        second_predicted=square, second_error=float(squares.std() / run.draws**0.5),
+                        run,
+                        kind="multiplier",
+                        sharpness_a=a,
+                        non_uniformity_s=s,
+                        batch=size,
+                        rate=rate,
+                        first=float(step.mean()),
+                        first_predicted=1 - rate * a,
+                        first_error=float(step.std() / run.draws**0.5),
+                        second=float(squares.mean()),
+                        second_predicted=square,
+                        second_error=float(squares.std() / run.draws**0.5),
                         typical=float(step.abs().clamp(min=1e-12).log().mean()),
-                    )  # fmt: skip
+                    )

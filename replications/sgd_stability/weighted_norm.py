@@ -1,4 +1,4 @@
-"""Theorem 2: sharpness of two-layer ReLU networks against weighted ℓ₂ norms, which do not depend on the data."""
+"""Theorem 2: curvature of two-layer ReLU networks against weighted ℓ₂ norms, which do not depend on the data."""
 
 from collections.abc import Iterator, Sequence
 
@@ -44,7 +44,7 @@ def parameter_kinds(run: Parameters, generator: torch.Generator) -> dict[str, Ne
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
-    """Sharpness over norm for every θ, number of examples and rescaling; the worst neuron; the path norm."""
+    """Curvature over norm for every θ, number of examples and rescaling; the worst neuron; the path norm."""
     for done, run in enumerate(runs):
         kinds = parameter_kinds(run, context.generator(run, "init"))
         for kind, network in kinds.items():
@@ -56,14 +56,14 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             inputs = sphere((count, run.dimension), generator)
             common = {"examples": count, "per_dimension": count / run.dimension}
             for kind, network in kinds.items():
-                for row in sharpness_over_norms(run, network, inputs):
-                    context.record(run, part="sharpness", kind=kind, **common, **row)
+                for row in curvature_over_norms(run, network, inputs):
+                    context.record(run, part="curvature", kind=kind, **common, **row)
             worst = least_curved_neuron(inputs, run.restarts, run.descents, generator)
             context.record(run, part="worst_neuron", **common, **worst)
         context.progress(done + 1, len(runs))
 
 
-def sharpness_over_norms(run: Parameters, network: Network, inputs: torch.Tensor) -> Iterator[dict[str, float]]:
+def curvature_over_norms(run: Parameters, network: Network, inputs: torch.Tensor) -> Iterator[dict[str, float]]:
     """Tr G, ‖G‖_F and ‖G‖₂ over the squared norms that Theorem 2 pairs them with, for each rescaling."""
     gradients = network.gradients(inputs)
     dimension = run.dimension

@@ -2,24 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 import torch
 
-from common.experiments import Field, RunContext
+from common.experiments import RunContext
+from common.experiments.controls import ControlArm, shuffled
 
 from .shared.perceptron import PerceptronParameters, Task, Training, prepare
 
 
-class Parameters(PerceptronParameters):
+class Parameters(PerceptronParameters, ControlArm):
     """Settings of a run; the grid varies the arm."""
-
-    labels: Literal["true", "shuffled"] = Field(
-        "true", description="training labels: as they are, or permuted among the images", source="our control"
-    )
-    own_streams: bool = Field(
-        False, description="whether images, weights and order are drawn anew for this arm", source="our control"
-    )
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -38,6 +31,5 @@ def _task(run: Parameters, context: RunContext) -> Task:
         streams = (torch.Generator().manual_seed(key) for key in keys[1:])
         task = Task(data.inputs.flatten(1), data.targets, *streams)
     if run.labels == "shuffled":
-        order = torch.randperm(len(task.targets), generator=own).to(task.targets.device)
-        task = replace(task, targets=task.targets[order])
+        task = replace(task, targets=shuffled(task.targets, own))
     return task

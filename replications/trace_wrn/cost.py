@@ -49,8 +49,14 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             draws = [float(penalty(model, *data, source)[1].detach()) for _ in range(run.probes)]
             sample = torch.tensor(draws, dtype=torch.float64)
             spread = float(sample.std() / sample.mean())
-            context.record(run, what=name, work=work / plain, trace=float(sample.mean()), spread=spread,
-                           error=spread / math.sqrt(run.probes))  # fmt: skip
+            context.record(
+                run,
+                what=name,
+                work=work / plain,
+                trace=float(sample.mean()),
+                spread=spread,
+                error=spread / math.sqrt(run.probes),
+            )
         _measure(run, context, model.eval(), data, plain)
 
 
@@ -98,9 +104,9 @@ def _measure(run: Parameters, context: RunContext, model: nn.Module, data: Data,
     signs = torch.randint(0, 2, (problem.size,), generator=context.generator(run, "measure")).to(problem.vector())
     work = _operations(lambda: Hessian(problem) @ (2 * signs - 1))
     source = context.generator(run, "draws")
-    matrix = Hessian(problem)
-    drawn = torch.tensor([
-        matrix.form(torch.randint(0, 2, (problem.size,), generator=source).to(signs) * 2 - 1) for _ in range(run.probes)
-    ], dtype=torch.float64)  # fmt: skip
-    context.record(run, what="measure", work=work / plain, trace=exact, spread=float(drawn.std()) / exact,
-                   error=float(drawn.std()) / exact / math.sqrt(run.probes))  # fmt: skip
+    hessian = Hessian(problem)
+    probes = (torch.randint(0, 2, (problem.size,), generator=source).to(signs) * 2 - 1 for _ in range(run.probes))
+    drawn = torch.tensor([hessian.quadratic_form(probe) for probe in probes], dtype=torch.float64)
+    spread = float(drawn.std()) / exact
+    error = spread / math.sqrt(run.probes)
+    context.record(run, what="measure", work=work / plain, trace=exact, spread=spread, error=error)

@@ -6,13 +6,16 @@ import torch
 from torch import nn
 
 from common.experiments import Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.hessian import Hessian, Problem, sharpness, spectrum, trace
+from common.models import rescale
 
+from .shared.curvature import DensityParameters, record_nodes
 from .shared.perceptron import PAPER, PerceptronParameters
 from .shared.trained_perceptron import images_of, network_of
 
 
-class Parameters(PerceptronParameters):
+class Parameters(PerceptronParameters, DensityParameters):
     """Settings: those of the trained network, and α."""
 
     alpha: float = Field(
@@ -21,39 +24,27 @@ class Parameters(PerceptronParameters):
     curvature_images: int = Field(
         10_000, ge=10, unit="images", description="training images behind the curvature", source="our choice"
     )
-    moments: int = Field(100, ge=2, description="Lanczos steps of the spectral density", source=f"{PAPER}, section 5")
-    start_vectors: int = Field(4, ge=1, description="random vectors of the spectral density", source="deviation D3")
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Measure each seed's network, rewritten with one α."""
-    state = context.restore() or {"done": 0}
-    for number in range(state["done"], len(runs)):
-        run = runs[number]
+    for run in one_by_one(runs, context):
         model = network_of(run, context)
         rescale(model, run.alpha)
         images, targets = (tensor[: run.curvature_images] for tensor in images_of(run, context))
         _measure(run, context, Problem(model, nn.CrossEntropyLoss(), (images, targets)))
-        context.progress(number + 1, len(runs))
-        context.checkpoint({"done": number + 1})
-
-
-@torch.no_grad()
-def rescale(model: nn.Module, alpha: float) -> None:
-    """Multiply weight and bias of the first layer by α and divide the weight of the second by it, in place."""
-    first, second = model.layers[0], model.layers[1]  # type: ignore[index]
-    first.weight.mul_(alpha)  # type: ignore[union-attr]
-    first.bias.mul_(alpha)  # type: ignore[union-attr]
-    second.weight.div_(alpha)  # type: ignore[union-attr]
 
 
 def _measure(run: Parameters, context: RunContext, problem: Problem) -> None:
     seed = int(torch.randint(2**31, (), generator=context.generator(run, "probes")))
     density = spectrum(Hessian(problem), vectors=run.start_vectors, steps=run.moments, seed=seed)
     context.record(
-        run, kind="final", parameters=problem.size, training_loss=problem.loss(), trace=trace(problem).value,
-        sharpness=sharpness(problem, seed=seed).estimate.value, norm=float(problem.vector().double().norm()),
-    )  # fmt: skip
-    for vector, (nodes, weights) in enumerate(zip(density.nodes.tolist(), density.weights.tolist(), strict=True)):
-        for node, weight in zip(nodes, weights, strict=True):
-            context.record(run, kind="node", vector=vector, node=node, weight=weight)
+        run,
+        kind="final",
+        parameters=problem.size,
+        training_loss=problem.loss(),
+        trace=trace(problem).value,
+        sharpness=sharpness(problem, seed=seed).estimate.value,
+        norm=float(problem.vector().double().norm()),
+    )
+    record_nodes(context, run, density)

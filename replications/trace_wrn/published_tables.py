@@ -35,9 +35,12 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             squares = sum(float(p.detach().double().square().sum()) for p in parameters)
             for row in table.rows:
                 context.record(
-                    run, printed_parameters=table.parameters, parameters=sum(p.numel() for p in parameters),
-                    initial_norm=squares**0.5, **vars(row),
-                )  # fmt: skip
+                    run,
+                    printed_parameters=table.parameters,
+                    parameters=sum(p.numel() for p in parameters),
+                    initial_norm=squares**0.5,
+                    **vars(row),
+                )
         elif run.table == "table7":
             for arm, (mean, spread) in TABLE_7.items():
                 context.record(run, arm=arm, validation_accuracy=mean, spread=spread)

@@ -9,7 +9,7 @@
 # $$ a = \operatorname{Tr} H + \tfrac12 \lVert w \rVert^2 . $$
 #
 # Lower should mean a smaller gap between test and training loss. We recompute its tables, ask which formula the
-# printed numbers follow, and then what in it does the work.
+# printed numbers follow, and then which part of it decides.
 
 # %%
 from common.reports import open_paper
@@ -21,8 +21,8 @@ paper = open_paper()
 # The columns "Tr H" and "Tr H²" cannot be sums over the spectrum: a sum of squared eigenvalues is at least λ₁², and
 # the printed one is far below. As means over the parameters they are consistent. Then the trace is thousandths beside
 # a norm of tens, and the printed a follows the norm. With the sums that equation 7 asks for, it need not fall; in
-# Table 1 that hangs on how ‖w‖ is read from the printed a. The reading a = Tr H/P + ‖w‖/2 is the one that the
-# perceptron bears out when it is trained at the document's setting (below); ‖w‖ = a is drawn dotted.
+# Table 1 that depends on how ‖w‖ is read from the printed a. The reading a = Tr H/P + ‖w‖/2 is the one that the
+# perceptron confirms when it is trained at the document's setting (below); ‖w‖ = a is drawn dotted.
 
 # %%
 paper.figure("tables_1_to_6")
@@ -64,8 +64,9 @@ paper.summary(
 )
 
 # %% [markdown]
-# The gap in loss falls and $\lambda_1$ rises. The other curvatures, the gap in accuracy and the test accuracy take the
-# document's full setting to decide, as far as five seeds can; and with the smaller decay accuracy does not rise:
+# The gap in loss falls and $\lambda_1$ rises. The other curvatures, the gap in accuracy and the test accuracy can only
+# be decided at the document's full setting, as far as five seeds can; and with the smaller decay accuracy does not
+# rise:
 
 # %%
 paper.summary(["table1-test-accuracy-rises-with-small-decay", "table1-training-accuracy-rises-with-small-decay"])
@@ -88,8 +89,8 @@ paper.summary(
 
 # %% [markdown]
 # The readings in which the trace is divided by the number of parameters fall, and there the norm alone does it;
-# whether equation 7 with the raw trace falls takes the document's full setting. There the candidates can be held
-# against the printed numbers:
+# whether equation 7 with the raw trace falls is decided at the document's full setting. There the candidates can
+# be compared with the printed numbers:
 
 # %%
 paper.summary(
@@ -105,8 +106,8 @@ paper.summary(
 
 # %% [markdown]
 # ## Equations 6 and 9
-# The full divergence holds the log-determinant of a singular, indefinite Hessian: it exists only after damping, and
-# its value is mostly the damping's. As printed, the trace term belongs to another covariance than the log-
+# The full divergence holds the log-determinant of a singular, indefinite Hessian: it exists only after damping, which
+# makes up most of its value. As printed, the trace term belongs to another covariance than the log-
 # determinant.
 
 # %%
@@ -170,8 +171,8 @@ paper.summary(["theorem1-sharpness-vanishes-on-the-ray", "theorem1-refuted-by-re
 
 # %% [markdown]
 # ## Mini-batches
-# A trace is linear in the loss, so that the mean over batches is right. A square is not: it exceeds by the variance of
-# the matrix between batches, which that of single images predicts.
+# A trace is linear in the loss, so that the mean over batches is right. A square is not: its mean is too large by the
+# variance of the matrix between batches, which that of single images predicts.
 
 # %%
 paper.figure("fig2")
@@ -207,8 +208,8 @@ paper.summary(
 )
 
 # %% [markdown]
-# Trained here, all arms of a seed see equal images in equal order. Is the penalty felt at all, in the trace that it is
-# on? The Hessian in place of G is said to make training fail.
+# Trained here, all arms of a seed see equal images in equal order. Does the penalty change the trace that it
+# penalises? The Hessian in place of G is said to make training fail.
 
 # %%
 paper.figure("tables_7_8")
@@ -224,8 +225,8 @@ paper.summary(
 )
 
 # %% [markdown]
-# Only where the penalty is felt can one ask whether the trace of an eighth of each mini-batch, at half the cost, does
-# the same. That takes a strength thirty times the document's (D12).
+# Only where the penalty has an effect can one ask whether the trace of an eighth of each mini-batch, at half the cost,
+# does the same. That takes a strength thirty times the document's (D12).
 
 # %%
 paper.figure("sub_batch")
@@ -235,7 +236,7 @@ paper.summary(["sub-batch-leaves-test-accuracy", "sub-batch-leaves-the-trace"])
 
 # %% [markdown]
 # ## What it costs
-# The measure is said to cost one step of SGD, and a step with the penalty three: two more gradients. That is about one
+# The measure is said to cost one step of SGD, and a step with the penalty three: two more gradients. This counts one
 # random vector over the weights. A random sign for each output has the same mean and needs one differentiation less.
 
 # %%

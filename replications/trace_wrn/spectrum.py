@@ -11,19 +11,19 @@ from common.hessian import spectrum as quadrature
 from common.training.images import ImageBatches
 
 from .shared.convolutional import ConvolutionalParameters, images_of, network_of, weight_norm
+from .shared.curvature import DensityParameters, record_nodes
 from .shared.perceptron import PAPER
 from .weight_decay_convolutional import NAME
 
 FIGURE_1 = f"{PAPER}, Fig. 1"
 
 
-class Parameters(ConvolutionalParameters):
+class Parameters(ConvolutionalParameters, DensityParameters):
     """Settings: those of the trained network, and of the quadrature."""
 
     curvature_images: int = Field(
         50_000, ge=10, unit="images", description="training images behind the spectrum", source=FIGURE_1
     )
-    moments: int = Field(100, ge=2, description="Lanczos steps", source=f"{PAPER}, section 5")
     start_vectors: int = Field(1, ge=1, description="random start vectors", source="deviation D3")
 
 
@@ -45,9 +45,12 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             wrong = sum(int((model(batches.normalise(x)).argmax(1) != y).sum()) for x, y in parts)
         error = wrong / len(test.targets)
         context.record(
-            run, kind="final", parameters=problem.size, norm=weight_norm(model), test_error=error,
-            largest=float(density.nodes.max()), smallest=float(density.nodes.min()),
-        )  # fmt: skip
-        for vector, (nodes, weights) in enumerate(zip(density.nodes.tolist(), density.weights.tolist(), strict=True)):
-            for node, weight in zip(nodes, weights, strict=True):
-                context.record(run, kind="node", vector=vector, node=node, weight=weight)
+            run,
+            kind="final",
+            parameters=problem.size,
+            norm=weight_norm(model),
+            test_error=error,
+            largest=float(density.nodes.max()),
+            smallest=float(density.nodes.min()),
+        )
+        record_nodes(context, run, density)

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from common.experiments import Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.hessian import GGN, Hessian, Problem, eigenpairs, trace
 
 from .shared.curvature import squared_norm
@@ -38,32 +39,25 @@ class Parameters(PerceptronParameters):
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Measure each seed's network on all images and on random batches of each size, drawn without replacement."""
-    state = context.restore() or {"done": 0}
-    for number in range(state["done"], len(runs)):
-        run = runs[number]
+    for run in one_by_one(runs, context):
         model = network_of(run, context, run.at)
         images, targets = (tensor[: run.full_images] for tensor in images_of(run, context))
         source = context.generator(run, "probes")
-        _record(run, context, model, images, targets, 0, source)
+        _record(run, context, Problem(model, nn.CrossEntropyLoss(), (images, targets)), 0, source)
         for size in run.sizes:
             for batch in range(run.batches * (SINGLES if size == 1 else 1)):
                 chosen = torch.randperm(len(targets), generator=source)[:size].to(targets.device)
-                _record(run, context, model, images[chosen], targets[chosen], batch, source)
-        context.progress(number + 1, len(runs))
-        context.checkpoint({"done": number + 1})
+                problem = Problem(model, nn.CrossEntropyLoss(), (images[chosen], targets[chosen]))
+                _record(run, context, problem, batch, source)
 
 
-def _record(
-    run: Parameters, context: RunContext, model: nn.Module, images: torch.Tensor, targets: torch.Tensor, batch: int,
-    source: torch.Generator,
-) -> None:  # fmt: skip
-    """Tr H, Tr G, Tr H² and Tr G² of the mean loss over these images."""
-    problem = Problem(model, nn.CrossEntropyLoss(), (images, targets))
+def _record(run: Parameters, context: RunContext, problem: Problem, batch: int, source: torch.Generator) -> None:
+    """Tr H, Tr G, Tr H² and Tr G² of the mean loss over the problem's images."""
     of_hessian = trace(problem).value
     of_ggn = of_hessian if problem.structure.piecewise_linear else trace(problem, "ggn").value
     values = {"trace_hessian": of_hessian, "trace_ggn": of_ggn}
     for name, matrix in (("hessian", Hessian(problem)), ("ggn", GGN(problem))):
         seed = int(torch.randint(2**31, (), generator=source))
         pairs = eigenpairs(matrix, run.outliers, relative_error=0.05, products=60, seed=seed)
-        values[f"squared_{name}"], _ = squared_norm(matrix, pairs, run.norm_probes, source)
-    context.record(run, size=len(targets), batch=batch, full=len(targets) == run.full_images, **values)
+        values[f"squared_{name}"] = squared_norm(matrix, pairs, run.norm_probes, source).value
+    context.record(run, size=problem.count, batch=batch, full=problem.count == run.full_images, **values)

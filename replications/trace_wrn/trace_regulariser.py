@@ -1,7 +1,7 @@
 """Tables 7 to 9: L + γ ‖w‖² + η Tr G with one probe, against η = 0, and with the Hessian in place of G."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import nn
@@ -9,10 +9,16 @@ from torch import nn
 from common.experiments import Field, RunContext
 from common.hessian import Problem, trace
 from common.optim.trace_penalty import TracePenalty
-from common.training.images import ImageBatches
-from common.training.residual import Recipe, ResidualTraining, cross_entropy
+from common.training.residual import Objective, cross_entropy
 
-from .shared.convolutional import ConvolutionalParameters, images_of, initialised, weight_norm
+from .shared.convolutional import (
+    ConvolutionalParameters,
+    images_of,
+    initialised,
+    performance,
+    train_through,
+    weight_norm,
+)
 from .shared.perceptron import PAPER
 
 EQUATION_13 = f"{PAPER}, eq. 13"
@@ -44,32 +50,28 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     for run in runs:
         train, test = images_of(run, context, "trace_regulariser")
         model = initialised(run, context, context.data(run.dataset).classes)
-        recipe = Recipe(run.epochs, run.batch_size, run.learning_rate, run.momentum, run.weight_decay, fast=run.fast)
-        batches = ImageBatches(train.inputs, train.targets, augment=run.augment)
-        probes = context.generator(run, "probes")
-        penalty = _Penalised(run, probes)
-        objective: Any = penalty if run.strength else cross_entropy
-        training = ResidualTraining(model, batches, recipe, context.generator(run, "batches"), objective=objective)
-        if (state := context.restore()) is not None:
-            training.restore(state["training"])
-            probes.set_state(state["probes"])
-        while not training.over:
-            loss = training.one_epoch()
-            context.record(run, kind="epoch", epoch=training.epoch, step_loss=loss, norm=weight_norm(model))
-            context.progress(training.epoch, run.epochs)
-            context.checkpoint({"training": training.state(), "probes": probes.get_state()})
+        source = context.generator(run, "probes")
+        objective: Objective = _Penalised(run, source) if run.strength else cross_entropy
+        training = train_through(run, context, model, train, source=source, objective=objective)
         values = {"training_loss": 1e6, "training_error": CHANCE_ERROR, "test_loss": 1e6, "test_error": CHANCE_ERROR}
         trace_ggn = 1e9
         if training.lost:
             context.log(f"the training loss was not finite in epoch {training.epoch}")
         else:
-            for label, split in (("training", train), ("test", test)):
-                values[f"{label}_loss"], values[f"{label}_error"] = training.evaluate(split.inputs, split.targets)
-            trace_ggn = _trace(run, model, batches, train.inputs, train.targets)
+            values = performance(training, train, test)
+            model.eval()  # batch normalisation by its running statistics
+            few = slice(0, run.curvature_images)
+            data = training.batches.normalise(train.inputs[few]), train.targets[few]
+            trace_ggn = trace(Problem(model, nn.CrossEntropyLoss(), data), "ggn", relative_error=0.02).value
         context.record(
-            run, kind="final", epoch=training.epoch, lost=training.lost, trace_ggn=trace_ggn,
-            norm=weight_norm(model) if not training.lost else 0.0, **values,
-        )  # fmt: skip
+            run,
+            kind="final",
+            epoch=training.epoch,
+            lost=training.lost,
+            trace_ggn=trace_ggn,
+            norm=weight_norm(model) if not training.lost else 0.0,
+            **values,
+        )
 
 
 class _Penalised:
@@ -82,13 +84,3 @@ class _Penalised:
     def __call__(self, model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         loss, estimate = self.penalty(model, inputs, targets, self.source)
         return loss + self.strength * estimate
-
-
-def _trace(
-    run: Parameters, model: nn.Module, batches: ImageBatches, images: torch.Tensor, targets: torch.Tensor
-) -> float:
-    """Tr G over training images, batch normalisation in evaluation mode."""
-    model.eval()
-    few = slice(0, run.curvature_images)
-    problem = Problem(model, nn.CrossEntropyLoss(), (batches.normalise(images[few]), targets[few]))
-    return trace(problem, "ggn", relative_error=0.02).value

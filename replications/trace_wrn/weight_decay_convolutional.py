@@ -6,17 +6,22 @@ import torch
 from torch import nn
 
 from common.experiments import Field, RunContext
-from common.hessian import Hessian, Problem, eigenpairs, trace
-from common.training.images import ImageBatches
-from common.training.residual import Recipe, ResidualTraining
+from common.hessian import Hessian, Problem, trace
 
-from .shared.convolutional import ConvolutionalParameters, images_of, initialised, weight_norm
-from .shared.curvature import squared_norm
+from .shared.convolutional import (
+    ConvolutionalParameters,
+    images_of,
+    initialised,
+    performance,
+    train_through,
+    weight_norm,
+)
+from .shared.curvature import OutlierParameters, curvature_columns
 
 NAME = "weight_decay_convolutional"
 
 
-class Parameters(ConvolutionalParameters):
+class Parameters(ConvolutionalParameters, OutlierParameters):
     """Settings of training and measurement; the grid varies the network and `weight_decay`."""
 
     curvature_images: int = Field(
@@ -25,9 +30,6 @@ class Parameters(ConvolutionalParameters):
     trace_error: float = Field(
         0.02, gt=0, lt=1, description="wanted relative standard error of Tr H", source="our choice"
     )
-    outliers: int = Field(10, ge=1, description="extreme eigenvalues that are computed one by one", source="our choice")
-    norm_probes: int = Field(16, ge=2, description="probes of what else is in Tr H²", source="our choice")
-    eigenvalue_error: float = Field(0.05, gt=0, lt=1, description="wanted relative error of each", source="our choice")
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -37,42 +39,25 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         classes = context.data(run.dataset).classes
         model = initialised(run, context, classes)
         initial = weight_norm(model)
-        recipe = Recipe(run.epochs, run.batch_size, run.learning_rate, run.momentum, run.weight_decay, fast=run.fast)
-        batches = ImageBatches(train.inputs, train.targets, augment=run.augment)
-        training = ResidualTraining(model, batches, recipe, context.generator(run, "batches"))
-        if (state := context.restore()) is not None:
-            training.restore(state)
-        while not training.over:
-            loss = training.one_epoch()
-            context.record(run, kind="epoch", epoch=training.epoch, step_loss=loss, norm=weight_norm(model))
-            context.progress(training.epoch, run.epochs + 1)
-            context.checkpoint(training.state())
+        source = context.generator(run, "probes")
+        training = train_through(run, context, model, train, source=source)
         context.save(run, "network", {name: tensor.float() for name, tensor in model.state_dict().items()})
         if training.lost:
             context.diverged(run, f"training loss not finite in epoch {training.epoch}")
             continue
-        performance = {}
-        for label, split in (("training", train), ("test", test)):
-            performance[f"{label}_loss"], performance[f"{label}_error"] = training.evaluate(split.inputs, split.targets)
+        values = performance(training, train, test)
         model.eval()
         few = slice(0, run.curvature_images)
-        data = batches.normalise(train.inputs[few]), train.targets[few]
-        _measure(run, context, Problem(model, nn.CrossEntropyLoss(), data), initial, performance)
-
-
-def _measure(
-    run: Parameters, context: RunContext, problem: Problem, initial: float, performance: dict[str, float]
-) -> None:
-    source = context.generator(run, "probes")
-    seeds = torch.randint(2**31, (2,), generator=source).tolist()
-    matrix = Hessian(problem)
-    total = trace(problem, relative_error=run.trace_error, seed=seeds[0])
-    pairs = eigenpairs(matrix, run.outliers, relative_error=run.eigenvalue_error, seed=seeds[1])
-    squared, squared_error = squared_norm(matrix, pairs, run.norm_probes, source)
-    largest = int(pairs.values.argmax())
-    context.record(
-        run, kind="final", parameters=problem.size, initial_norm=initial, norm=weight_norm(problem.model),
-        trace=total.value, trace_error=total.error, trace_squared=squared, trace_squared_error=squared_error,
-        sharpness=float(pairs.values[largest]), sharpness_bound=float(pairs.errors[largest]),
-        sharpness_converged=pairs.converged, **performance,
-    )  # fmt: skip
+        data = training.batches.normalise(train.inputs[few]), train.targets[few]
+        problem = Problem(model, nn.CrossEntropyLoss(), data)
+        seeds = torch.randint(2**31, (2,), generator=source).tolist()
+        total = trace(problem, relative_error=run.trace_error, seed=seeds[0])
+        context.record(
+            run,
+            kind="final",
+            parameters=problem.size,
+            initial_norm=initial,
+            norm=weight_norm(model),
+            **curvature_columns(Hessian(problem), total, run, seed=seeds[1], source=source),
+            **values,
+        )

@@ -10,22 +10,18 @@ import torch
 from torch import nn
 
 from common.experiments import Field, RunContext
-from common.hessian import Hessian, Problem, eigenpairs, spectrum, trace
+from common.hessian import Hessian, Problem, spectrum, trace
 
-from .shared.curvature import squared_norm
-from .shared.perceptron import PAPER, PerceptronParameters, Training, normalised, prepare
+from .shared.curvature import DensityParameters, OutlierParameters, curvature_columns, record_nodes
+from .shared.perceptron import PerceptronParameters, Training, normalised, prepare
 
 TRAINING_SHARE = 0.4
 """Part of the work that is training, for the progress that is shown."""
 
 
-class Parameters(PerceptronParameters):
+class Parameters(PerceptronParameters, DensityParameters, OutlierParameters):
     """Settings of training and measurement; the grid varies `weight_decay`."""
 
-    moments: int = Field(100, ge=2, description="Lanczos steps of the spectral density", source=f"{PAPER}, section 5")
-    start_vectors: int = Field(4, ge=1, description="random vectors of the spectral density", source="deviation D3")
-    outliers: int = Field(10, ge=1, description="extreme eigenvalues that are computed one by one", source="our choice")
-    norm_probes: int = Field(16, ge=2, description="probes of what else is in Tr H²", source="our choice")
     eigenvalue_error: float = Field(0.01, gt=0, lt=1, description="wanted relative error of each", source="our choice")
 
 
@@ -52,26 +48,15 @@ def _measure(training: Training, member: int, run: Parameters, context: RunConte
     matrix = Hessian(problem)
     source = context.generator(run, "probes")
     seeds = torch.randint(2**31, (2,), generator=source).tolist()
-    total = trace(problem)
-    pairs = eigenpairs(matrix, run.outliers, relative_error=run.eigenvalue_error, seed=seeds[0])
-    squared, squared_error = squared_norm(matrix, pairs, run.norm_probes, source)
+    columns = curvature_columns(matrix, trace(problem), run, seed=seeds[0], source=source)
     density = spectrum(matrix, vectors=run.start_vectors, steps=run.moments, seed=seeds[1])
-    largest = int(pairs.values.argmax())
     context.record(
         run,
         kind="final",
         epoch=training.epoch,
         parameters=problem.size,
         initial_norm=float(training.initial[member].double().norm()),
-        trace=total.value,
-        trace_error=total.error,
-        trace_squared=squared,
-        trace_squared_error=squared_error,
-        sharpness=float(pairs.values[largest]),
-        sharpness_bound=float(pairs.errors[largest]),
-        sharpness_converged=pairs.converged,
+        **columns,
         **training.performance()[member],
     )
-    for vector, (nodes, weights) in enumerate(zip(density.nodes.tolist(), density.weights.tolist(), strict=True)):
-        for node, weight in zip(nodes, weights, strict=True):
-            context.record(run, kind="node", vector=vector, node=node, weight=weight)
+    record_nodes(context, run, density)

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.hessian import Problem, sharpness, trace
 
 from .shared.perceptron import PAPER
@@ -16,6 +17,7 @@ THEOREM_1 = f"{PAPER}, Theorem 1"
 OURS = "our choice, deviation D9"
 SIDE = 7
 LEAST_LOSS = 1e-12
+Pair = tuple[torch.Tensor, torch.Tensor]
 HALVINGS = 40
 NARROW = 1e-6
 """Where the bisection of log s ends."""
@@ -62,26 +64,20 @@ def margin_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train each seed's network, then walk the ray in both arms."""
-    state = context.restore() or {"done": 0}
-    for number in range(state["done"], len(runs)):
-        run = runs[number]
-        inputs, targets = _images(run, context)
-        first, second = _trained(run, context, inputs, targets)
-        _walk(run, context, first, second, (inputs, targets))
-        context.progress(number + 1, len(runs))
-        context.checkpoint({"done": number + 1})
+    for run in one_by_one(runs, context):
+        images = _images(run, context)
+        _walk(run, context, _trained(run, context, images), images)
 
 
-def _images(run: Parameters, context: RunContext) -> tuple[torch.Tensor, torch.Tensor]:
+def _images(run: Parameters, context: RunContext) -> Pair:
     subset = context.data(run.dataset).train.subset(run.training_images, seed=context.stream_seed(run, "split"))
     small = functional.adaptive_avg_pool2d(subset.as_float(torch.float64), SIDE).flatten(1)
     return small.to(context.device), subset.targets.to(context.device)
 
 
-def _trained(
-    run: Parameters, context: RunContext, inputs: torch.Tensor, targets: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _trained(run: Parameters, context: RunContext, images: Pair) -> Pair:
     """W₁ and W₂ after full-batch descent on the margin loss from He's initial weights, float64."""
+    inputs, targets = images
     source = context.generator(run, "init")
     shapes = ((run.width, inputs.shape[1]), (10, run.width))
     weights = [
@@ -101,11 +97,9 @@ def _trained(
     return weights[0].detach(), weights[1].detach()
 
 
-def _walk(
-    run: Parameters, context: RunContext, first: torch.Tensor, second: torch.Tensor,
-    data: tuple[torch.Tensor, torch.Tensor],
-) -> None:  # fmt: skip
+def _walk(run: Parameters, context: RunContext, layers: Pair, data: Pair) -> None:
     """λ₁ on the ray, and with layers rescaled by the s ≥ 1 that keeps λ₁ where it was at c = 1 (same function)."""
+    first, second = layers
 
     def at(scale: float, rescaling: float) -> Problem:
         model = TwoLayer(scale / rescaling * first, scale * rescaling * second)
@@ -123,10 +117,17 @@ def _walk(
         rescaling = _rescaling(at, scale, start)
         moved = at(scale, rescaling)
         context.record(
-            run, scale=scale, separated=separated, loss=on_ray.loss(), sharpness=value, trace=trace(on_ray).value,
-            rescaling=rescaling, rescaled_loss=moved.loss(), rescaled_sharpness=_largest(moved),
+            run,
+            scale=scale,
+            separated=separated,
+            loss=on_ray.loss(),
+            sharpness=value,
+            trace=trace(on_ray).value,
+            rescaling=rescaling,
+            rescaled_loss=moved.loss(),
+            rescaled_sharpness=_largest(moved),
             rescaled_trace=trace(moved).value,
-        )  # fmt: skip
+        )
 
 
 def _largest(problem: Problem) -> float:

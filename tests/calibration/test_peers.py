@@ -23,9 +23,10 @@ def test_matrices_are_those_of_curvlinops():
     data = [(x[:4], y[:4]), (x[4:8], y[4:8]), (x[8:], y[8:])]
     unit = torch.eye(problem.size).double()
     for ours, theirs in (
-        (Hessian, curvlinops.HessianLinearOperator), (GGN, curvlinops.GGNLinearOperator),
+        (Hessian, curvlinops.HessianLinearOperator),
+        (GGN, curvlinops.GGNLinearOperator),
         (EmpiricalFisher, curvlinops.EFLinearOperator),
-    ):  # fmt: skip
+    ):
         operator = theirs(model, nn.CrossEntropyLoss(), list(model.parameters()), data)
         torch.testing.assert_close(dense(ours(problem)), operator @ unit, rtol=1e-7, atol=1e-9)
 

@@ -3,6 +3,8 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -77,19 +79,22 @@ def test_a_file_imports_no_floor_above_or_beside_its_own(path: Path) -> None:
         assert below, f"{path.relative_to(ROOT)} imports common.{other}"
 
 
-def reached(path: Path, anywhere: bool = True) -> set[str]:
-    """Full names of what a file imports, at its top or anywhere; of `from a import b` both `a` and `a.b`."""
+def imports(path: Path, anywhere: bool = True) -> Iterator[tuple[str, list[str]]]:
+    """Full name of each module that a file imports, at its top or anywhere, with what it takes out of it."""
     tree = ast.parse(path.read_text())
     package = path.relative_to(ROOT).parts[:-1]
-    names = set()
     for node in ast.walk(tree) if anywhere else tree.body:
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            yield from ((alias.name, []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*base, *([node.module] if node.module else [])])
-            names |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
-    return names
+            yield module, [alias.name for alias in node.names]
+
+
+def reached(path: Path, anywhere: bool = True) -> set[str]:
+    """Full names of what a file imports, at its top or anywhere; of `from a import b` both `a` and `a.b`."""
+    return {name for module, names in imports(path, anywhere) for name in (module, *(f"{module}.{n}" for n in names))}
 
 
 def packages(names: set[str]) -> set[str]:
@@ -98,7 +103,20 @@ def packages(names: set[str]) -> set[str]:
 
 
 def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    files = {module_of(path): path for top in ("common", "replications") for path in (ROOT / top).rglob("*.py")}
+    graph: dict[str, set[str]] = {}
+    for file, path in files.items():  # imports for types alone count, too
+        named = {f"{module}.{name}": module for module, names in imports(path) for name in names}
+        found = {full if full in files else module for full, module in named.items()}
+        graph[file] = (found | {module for module, names in imports(path) if not names}) & set(files)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
 
 
 @pytest.mark.parametrize("folder", REPLICATIONS, ids=lambda folder: folder.name)

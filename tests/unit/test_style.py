@@ -12,26 +12,14 @@ TABLES = (ast.List, ast.Tuple, ast.Dict, ast.Set)
 CODE = sorted(path for folder in ("common", "replications") for path in (ROOT / folder).rglob("*.py"))
 FORMATTED = sorted({*CODE, *(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))})
 
-# Folders that are still to be brought to it; only ever fewer.
-WITH_LONG_CALLS = (
-    *(f"common/{name}" for name in ("datasets", "hessian", "optim", "training")),
-    *(f"replications/{name}" for name in ("gnn_bounds", "grokking", "hessian_finetuning", "pacgen")),
-    *(f"replications/{name}" for name in ("sgd_stability", "trace_wrn")),
-)
-WITH_SKIPS = (
-    *(f"common/{name}" for name in ("hessian", "optim", "training")),
-    *(f"replications/{name}" for name in ("cohen2021edge", "gnn_bounds", "hessian_finetuning", "pacgen")),
-    *(f"replications/{name}" for name in ("sgd_stability", "trace_wrn")),
-    *(f"tests/unit/{name}" for name in ("datasets", "hessian", "optim", "replications", "training")),
-    "tests/calibration",
-    "benchmarks",
-)
+OF_TORCH = ("_apply", "save_for_backward", "convolution_backward", "native_batch_norm_backward")
+"""What torch asks to be called so."""
 
 
 def long_calls(source: str) -> list[int]:
     """Lines of calls with more positional arguments than a reader can tell apart; unpacked sequences count as one."""
     calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
-    return [call.lineno for call in calls if len(call.args) > MOST]
+    return [call.lineno for call in calls if len(call.args) > MOST and not ast.unparse(call.func).endswith(OF_TORCH)]
 
 
 def misused_skips(source: str) -> list[int]:
@@ -57,19 +45,12 @@ def offenders(paths: Iterable[Path], found: Callable[[str], list[int]]) -> dict[
     return {name: numbers for name, numbers in lines.items() if numbers}
 
 
-def check(found: dict[str, list[int]], excepted: Iterable[str]) -> None:
-    """Fail for a file outside the excepted folders, and for one of these in which nothing is left to do."""
-    folders = tuple(f"{folder}/" for folder in excepted)
-    assert {name: lines for name, lines in found.items() if not name.startswith(folders)} == {}
-    assert [folder for folder in folders if not any(name.startswith(folder) for name in found)] == []
-
-
 def test_no_call_has_more_than_five_positional_arguments() -> None:
-    check(offenders(CODE, long_calls), WITH_LONG_CALLS)
+    assert offenders(CODE, long_calls) == {}
 
 
 def test_only_tables_are_kept_from_the_formatter() -> None:
-    check(offenders(FORMATTED, misused_skips), WITH_SKIPS)
+    assert offenders(FORMATTED, misused_skips) == {}
 
 
 def test_a_call_is_counted_as_it_is_read() -> None:

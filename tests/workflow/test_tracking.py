@@ -244,7 +244,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     copy.edit("claims.yaml", "accept: {below: 9}\n", "accept: {below: -1e9}\n")
     partly = copy.replicate("publish", "decay/descent", "--verdicts")
     assert partly.returncode == 2
-    assert "for a whole paper: replicate publish decay --verdicts." in partly.stderr
+    assert "takes a whole paper: replicate publish decay --verdicts." in partly.stderr
     metrics = copy.root / "reports/metrics/laptop/decay.json"
     metrics.write_text(json.dumps({**json.loads(metrics.read_text()), "a-claim-that-was-dropped": {}}))
     again = copy.replicate("publish", "decay", "--verdicts")

@@ -10,6 +10,7 @@ from common.experiments import RunContext
 from common.hessian import Problem, sharpness
 from common.models import initialise_uniform
 from common.training import ModuleEnsemble
+from common.training.input_span import join_first_layer, split_first_layer
 
 from .images import training_set
 from .setting import Setting
@@ -24,7 +25,7 @@ class Training:
     Attributes:
         step: taken so far.
         sharpness: λ₁ of each member at its last measurement.
-        lost: members whose loss left the numbers.
+        lost: members whose loss was beyond `LOST` or not finite.
     """
 
     def __init__(self, runs: Sequence[Setting], context: RunContext) -> None:
@@ -44,7 +45,7 @@ class Training:
         self.sharpness = [float("nan")] * len(runs)
 
     def advance(self, steps: int) -> None:
-        """So many steps of every member; those that left the numbers are reported."""
+        """So many steps of every member; those that diverge are reported."""
         for _ in range(steps):
             losses = self.ensemble.losses_and_gradients(*self.data)
             self._report(losses)
@@ -66,14 +67,22 @@ class Training:
                 continue
             start = self.vectors[member] if bool(self.vectors[member].any()) else None
             found = sharpness(
-                self.problem(member), relative_error=run.relative_error, products=run.products, start=start,
+                self.problem(member),
+                relative_error=run.relative_error,
+                products=run.products,
+                start=start,
                 seed=run.seed,
-            )  # fmt: skip
+            )
             self.vectors[member], self.sharpness[member] = found.vector, found.estimate.value
             self.context.record(
-                run, kind="along", step=self.step, loss=losses[member], sharpness=found.estimate.value,
-                sharpness_error=found.estimate.error, ratio=found.estimate.value / run.edge,
-            )  # fmt: skip
+                run,
+                kind="along",
+                step=self.step,
+                loss=losses[member],
+                sharpness=found.estimate.value,
+                sharpness_error=found.estimate.error,
+                ratio=found.estimate.value / run.edge,
+            )
 
     def follow(self) -> None:
         """Train to the end with measurements on the way, from wherever the last call was stopped."""
@@ -92,19 +101,21 @@ class Training:
 
     def state(self) -> dict[str, Any]:
         """What must be kept to go on later."""
-        velocity = self.rule.state[self.ensemble.weights].get("momentum_buffer")
         return {
-            "weights": self.ensemble.weights, "velocity": velocity, "vectors": self.vectors, "step": self.step,
-            "sharpness": self.sharpness, "lost": self.lost,
-        }  # fmt: skip
+            "weights": self.ensemble.weights,
+            "rule": self.rule.state_dict(),
+            "vectors": self.vectors,
+            "step": self.step,
+            "sharpness": self.sharpness,
+            "lost": self.lost,
+        }
 
     def restore(self, state: dict[str, Any] | None) -> None:
         """Continue from `state()`."""
         if state is None:
             return
         self.ensemble.weights.copy_(state["weights"])
-        if state["velocity"] is not None:
-            self.rule.state[self.ensemble.weights]["momentum_buffer"] = state["velocity"].clone()
+        self.rule.load_state_dict(state["rule"])
         self.vectors.copy_(state["vectors"])
         self.step, self.sharpness, self.lost = state["step"], list(state["sharpness"]), list(state["lost"])
 
@@ -121,5 +132,6 @@ def _initial(run: Setting, basis: torch.Tensor, generator: torch.Generator) -> t
     """Parameters [P] of a network on all features, drawn as PyTorch does, in the coordinates of `basis`."""
     model = network(len(basis), run.width, run.classes)
     initialise_uniform(model, generator)
-    first, *others = model.parameters()
-    return torch.cat([(first @ basis).flatten(), *(parameter.flatten() for parameter in others)])
+    row = nn.utils.parameters_to_vector(model.parameters())[None]
+    first, others = split_first_layer(row, len(basis), run.width)
+    return join_first_layer(first @ basis, others)[0]

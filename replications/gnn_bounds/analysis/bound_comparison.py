@@ -22,7 +22,7 @@ HIDDEN = "hidden constants of all bounds are one; d is the largest degree"
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`: log₁₀ ratios of bounds and of the Hessian measures to the gap.
 
-    The gap that the Hessian measures are held against is the mean over a seed's folds, at least `SMALLEST_GAP`.
+    The gap that the Hessian measures are compared with is the mean over a seed's folds, at least `SMALLEST_GAP`.
     """
     table = records.set_index("run").copy()
     table["gap"] = table["test_loss"] - table["training_loss"]
@@ -74,9 +74,7 @@ def _bounds(values: pd.DataFrame) -> Figure:
                 spread = seeds.groupby("depth")[column].agg(["mean", "min", "max"])
                 at = np.array([depths.index(depth) for depth in spread.index]) + 0.09 * (number - 2.5)
                 low, high = spread["mean"] - spread["min"], spread["max"] - spread["mean"]
-                axes.errorbar(
-                    at, spread["mean"], yerr=[low, high], fmt=marker, color=colour, markersize=6, label=label
-                )  # fmt: skip
+                axes.errorbar(at, spread["mean"], yerr=[low, high], fmt=marker, color=colour, markersize=6, label=label)
             axes.set_xticks(range(len(depths)), [str(depth) for depth in depths])
             axes.set_xlim(-0.5, len(depths) - 0.5)
     for axes in panels[-1]:
@@ -105,13 +103,20 @@ def _ratios(values: pd.DataFrame) -> Figure:
                 first = name == sets[0]
                 label = f"{SERIES[upper][0]} / eq. (12)"
                 axes.plot(
-                    own.index, own[upper] - own["ours"], marker=MARKERS[number], color=colour, markersize=6,
+                    own.index,
+                    own[upper] - own["ours"],
+                    marker=MARKERS[number],
+                    color=colour,
+                    markersize=6,
                     label=label if first else f"_{label} {name}",
-                )  # fmt: skip
+                )
                 axes.plot(
-                    own.index, own[f"log10_{upper}_plus_one"] - own["ours"], linestyle=":", color=colour,
+                    own.index,
+                    own[f"log10_{upper}_plus_one"] - own["ours"],
+                    linestyle=":",
+                    color=colour,
                     label="the same with $d+1$" if first and upper == "liao" else f"_{label} {name} plus one",
-                )  # fmt: skip
+                )
             axes.plot([], [], MARKERS[number], color=PALETTE[5], label=SETS.get(name, name))
         axes.axhline(0, color="#8a8f98", linestyle="--", linewidth=1.2, label="_equal")
         axes.set(title=MODELS[model], xlabel="layers $l$")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -141,6 +142,18 @@ class Setting:
 def _geometric_mean(norms: torch.Tensor) -> torch.Tensor:
     """Of each member's row, [members, 1]."""
     return norms.log().mean(1, keepdim=True).exp()
+
+
+def setting_of(run: Any, weights: Sequence[torch.Tensor], neurons: torch.Tensor, **graphs: Any) -> Setting:
+    """The setting of members with weights [members, in, out] on graphs with one-hot features.
+
+    Args:
+        run: with the settings `model`, `depth`, `width`, `margin` and `delta`.
+        graphs: `degree`, `diffusion_norm`, `feature_matrix_norm` and `examples`.
+    """
+    constants = {name: getattr(run, name) for name in ("model", "depth", "width", "margin", "delta")}
+    norms: dict[str, Any] = {**norms_of(run.model, weights, run.depth)}
+    return Setting(**constants, **norms, **graphs, neurons=neurons, feature_norm=1.0)
 
 
 def norms_of(model: str, weights: Sequence[torch.Tensor], depth: int) -> dict[str, torch.Tensor]:

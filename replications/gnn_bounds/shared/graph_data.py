@@ -70,13 +70,14 @@ def prepare(graphs: GraphCollection, model: str, batch: int, device: torch.devic
         batches.append(Batch(*moved))
     counts = max(_largest_label_count(part) for part in batches)
     return GraphData(
-        batches,
-        graphs.targets.to(device),
-        graphs.classes,
-        max(labels) + 1,
-        float(torch.stack(degrees).max()),
-        max(norms),
-        counts**0.5,  # one-hot columns are orthogonal: ‖X‖₂² is the largest number of equal labels in a graph
+        batches=batches,
+        targets=graphs.targets.to(device),
+        classes=graphs.classes,
+        labels=max(labels) + 1,
+        degree=float(torch.stack(degrees).max()),
+        diffusion_norm=max(norms),
+        feature_matrix_norm=counts
+        ** 0.5,  # one-hot columns are orthogonal: ‖X‖₂² is the largest number of equal labels in a graph
     )
 
 
@@ -115,12 +116,12 @@ def generated(count: int, label_noise: float, seed: int) -> GraphCollection:
         counts.append(len(pairs))
     swapped = torch.rand(count, generator=generator) < label_noise
     return GraphCollection(
-        "generated",
-        sizes,
-        torch.where(swapped, 1 - targets, targets),
-        torch.zeros(int(sizes.sum()), dtype=torch.int64),
-        torch.tensor(counts),
-        torch.cat(edges),
+        name="generated",
+        sizes=sizes,
+        targets=torch.where(swapped, 1 - targets, targets),
+        labels=torch.zeros(int(sizes.sum()), dtype=torch.int64),
+        edge_counts=torch.tensor(counts),
+        edges=torch.cat(edges),
     )
 
 

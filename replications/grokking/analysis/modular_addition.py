@@ -70,7 +70,8 @@ def _fluctuation(records: pd.DataFrame, arms: Sequence[str]) -> Figure:
         "drops": "drops by more\nthan 5 points",
         "late_fluctuation": "fluctuation at\nthe end (points)",
     }
-    return dots(table, "arm", arms, columns, SHORT, "Figure 4 · time to grok and fluctuation", records)
+    title = "Figure 4 · time to grok and fluctuation"
+    return dots(table, "arm", arms, columns, title=title, records=records, names=SHORT)
 
 
 def _curvature(records: pd.DataFrame, arms: Sequence[str]) -> Figure:

@@ -29,6 +29,6 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
             both, "setting", {name: name for name in settings}, "Operations modulo {modulus}"
         ),
         "operations_fluctuation": dots(
-            table, "setting", settings, columns, {}, "Operations · time to grok and fluctuation", records
+            table, "setting", settings, columns, title="Operations · time to grok and fluctuation", records=records
         ),
     }

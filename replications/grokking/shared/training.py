@@ -203,7 +203,7 @@ class Training:
         self.step += 1
 
     def _measure(self) -> None:
-        """Record what is due at this step; a member that left the numbers is reported once and no longer measured."""
+        """Record what is due at this step; one whose loss is not finite is reported once and left out after."""
         if self.step in self.evaluations:
             rows = self._evaluation()
             for member, run in enumerate(self.runs):

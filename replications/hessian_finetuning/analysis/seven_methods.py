@@ -19,7 +19,7 @@ MEASURES = {
     "weight_norm": "weight norm",
     "distance": "distance from start",
 }
-"""The readings of the measure, its parts and its rivals, with the names that figures give them."""
+"""The readings of the measure, its parts and the other measures, with the names that figures give them."""
 NAMES = {
     "sgd": "SGD",
     "early_stopping": "early stopping",
@@ -122,7 +122,7 @@ def _methods(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
 
 
 def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
-    """Rank correlation with the gap of the measure, its parts and its rivals, a point a seed."""
+    """Rank correlation with the gap of the measure, its parts and the other measures, a point a seed."""
     values = within_seed_correlations(table)
     figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 1.6, 4.2), squeeze=False, sharey=True)
     for axes, system in zip(panels[0], systems, strict=True):

@@ -1,6 +1,5 @@
 """Every bound of the talk at trained weights, and what goes into it."""
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Protocol
 
@@ -18,9 +17,9 @@ from common.bounds.hessian_trace import (
 from common.hessian import Problem
 
 from .example_traces import example_traces
+from .fine_tuning import Member
 from .pointwise import with_linear_layers
-
-Examples = tuple[Tensor, Tensor]
+from .systems import Examples
 
 
 class Setting(Protocol):
@@ -38,17 +37,16 @@ class Setting(Protocol):
     def draws(self) -> int: ...
 
 
-def bound_values(
-    setting: Setting, model: nn.Module, start: Mapping[str, Tensor], train: Examples, test: Examples, seed: int
-) -> dict[str, float]:
+def bound_values(setting: Setting, member: Member, seed: int) -> dict[str, float]:
     """Losses are cut off at C (`setting.limit`); α is the largest Tr ∇²ℓ of a training example.
 
     Args:
-        model: with the trained weights; piecewise linear.
-        start: the weights before, by name.
+        member: with the trained weights; its network is piecewise linear.
+        seed: of the noise in the weights.
     """
+    model, train, test = member.model, member.train, member.test
     losses = [_losses(model, data, setting.limit) for data in (train, test)]
-    distance = _distance(model, start)
+    distance = _distance(member)
     examples = len(train[1])
     measured = (train, (test[0][:examples], test[1][:examples]))
     same = with_linear_layers(deepcopy(model))
@@ -74,16 +72,15 @@ def bound_values(
         "hessian_bound_of_test": theorem(traces[1].max()),
         "hessian_bound_of_mean": theorem(traces[0].mean()),
         "norm_product": float(norm_product(spectral, frobenius, examples=examples)),
-        **_pac_bayes(setting, model, start, train, test, seed),
+        **_pac_bayes(setting, member, distance, seed),
     }
 
 
-def _pac_bayes(
-    setting: Setting, model: nn.Module, start: Mapping[str, Tensor], train: Examples, test: Examples, seed: int
-) -> dict[str, float]:
+def _pac_bayes(setting: Setting, member: Member, distance: float, seed: int) -> dict[str, float]:
     """The least of each bound over the grids of σ and β, every point with its share of δ, and what it bounds."""
-    divergence, examples = gaussian_divergence(_distance(model, start), torch.tensor(setting.sigmas)), len(train[1])
-    noisy = torch.tensor([_noisy_loss(setting, model, train, sigma, seed) for sigma in setting.sigmas])
+    model, examples = member.model, len(member.train[1])
+    divergence = gaussian_divergence(distance, torch.tensor(setting.sigmas))
+    noisy = torch.tensor([_noisy_loss(setting, model, member.train, sigma, seed) for sigma in setting.sigmas])
     points = len(setting.sigmas)
     mcallester = mcallester_bound(
         noisy, divergence, limit=setting.limit, examples=examples, delta=setting.delta / points
@@ -97,7 +94,7 @@ def _pac_bayes(
         found |= {
             name: float(values.min()),
             f"{name}_sigma": sigma,
-            f"{name}_bounds": _noisy_loss(setting, model, test, sigma, seed),
+            f"{name}_bounds": _noisy_loss(setting, model, member.test, sigma, seed),
         }
     return found
 
@@ -122,10 +119,10 @@ def _losses(model: nn.Module, data: Examples, limit: float) -> Tensor:
 
 
 @torch.no_grad()
-def _distance(model: nn.Module, start: Mapping[str, Tensor]) -> float:
+def _distance(member: Member) -> float:
     """r = ‖W − W⁽⁰⁾‖ over all trained parameters."""
-    squares = [(parameter - start[name]).double().square().sum() for name, parameter in model.named_parameters()]
-    return float(torch.stack(squares).sum().sqrt())
+    pairs = [(parameter, member.start[name]) for name, parameter in member.model.named_parameters()]
+    return float(torch.stack([(now - before).double().square().sum() for now, before in pairs]).sum().sqrt())
 
 
 def _matrices(model: nn.Module) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch.func import functional_call, vmap
 from torch.nn import functional
 
 from common.experiments import Field, RunContext
-from common.training import Batches
+from common.training import Batches, Evaluation
 
 from .methods import Method, Weights
 from .systems import Examples, Name, System, SystemParameters, load_systems
@@ -32,6 +33,21 @@ class TuningParameters(SystemParameters):
     optimiser: Optimiser = Field("sgd", description="what takes the steps", source="deviations D4 and D10")
     learning_rate: float = Field(0.02, gt=0, description="constant", source="deviations D4 and D10")
     momentum: float = Field(0.9, ge=0, lt=1, description="of SGD", source="deviation D4")
+
+    @property
+    def budget(self) -> int:
+        """Gradients of a mini-batch that the fine-tuning may take."""
+        return self.epochs * (self.train_examples // self.batch_size)
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A fine-tuned network, its parameters before by name, and its training and test examples."""
+
+    model: nn.Module
+    start: Weights
+    train: Examples
+    test: Examples
 
 
 class FineTuning:
@@ -56,10 +72,19 @@ class FineTuning:
     """
 
     def __init__(
-        self, systems: Sequence[System], method: Method, *, learning_rate: float, momentum: float, batch_size: int,
-        budget: int, batches: Sequence[torch.Generator], noise: Sequence[torch.Generator],
-        optimiser: Optimiser = "sgd", looks: int = 10,
-    ) -> None:  # fmt: skip
+        self,
+        systems: Sequence[System],
+        method: Method,
+        *,
+        learning_rate: float,
+        momentum: float,
+        batch_size: int,
+        budget: int,
+        batches: Sequence[torch.Generator],
+        noise: Sequence[torch.Generator],
+        optimiser: Optimiser = "sgd",
+        looks: int = 10,
+    ) -> None:
         self.model, self.classes, self.source = systems[0].model, systems[0].classes, systems[0].source
         self.start: Weights = {
             name: torch.stack([dict(system.model.named_parameters())[name].detach() for system in systems])
@@ -91,7 +116,7 @@ class FineTuning:
         self.method.after_step(self.weights, self.start)
         self.step += 1
         if self.step in self.looks:
-            self.method.observe(self.weights, self.evaluate("validation")[0])
+            self.method.observe(self.weights, self.evaluate("validation").loss)
         if self.step == self.total:
             self.method.finish(self.weights)
 
@@ -101,19 +126,19 @@ class FineTuning:
         return outputs
 
     @torch.no_grad()
-    def evaluate(self, split: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean cross-entropy (nats) and share of wrong predictions of each member [members] on all of a split."""
+    def evaluate(self, split: str) -> Evaluation:
+        """Each member on all of a split."""
         inputs, labels = self.splits[split]
         logits = torch.cat([self.logits(part) for part in inputs.split(CHUNK, dim=1)], dim=1)
         targets = functional.one_hot(labels, self.classes).to(logits)
-        return cross_entropy(logits, targets), (logits.argmax(-1) != labels).double().mean(1)
+        return Evaluation(cross_entropy(logits, targets), (logits.argmax(-1) != labels).double().mean(1))
 
     def performance(self) -> list[dict[str, float]]:
         """Of each member `training_loss`, `training_error` and the same of `validation` and `test`."""
         columns: dict[str, list[float]] = {}
         for split, name in (("train", "training"), ("validation", "validation"), ("test", "test")):
-            loss, error = self.evaluate(split)
-            columns |= {f"{name}_loss": loss.tolist(), f"{name}_error": error.tolist()}
+            found = self.evaluate(split)
+            columns |= {f"{name}_loss": found.loss.tolist(), f"{name}_error": found.error.tolist()}
         return [{name: values[member] for name, values in columns.items()} for member in range(len(self.noise))]
 
     def first_training_losses(self) -> list[float]:
@@ -121,7 +146,7 @@ class FineTuning:
         now = self.weights
         self.weights = self.start
         try:
-            return [float(loss) for loss in self.evaluate("train")[0]]
+            return [float(loss) for loss in self.evaluate("train").loss]
         finally:
             self.weights = now
 
@@ -134,13 +159,13 @@ class FineTuning:
                     parameter.copy_(self.weights[name][member])
         return model
 
-    def of_member(self, member: int) -> tuple[Weights, Examples, Examples]:
-        """The member's start, training and test data."""
+    def member(self, member: int) -> Member:
+        """One member; its network is an ordinary one with a copy of its weights."""
         start = {name: tensor[member] for name, tensor in self.start.items()}
         train, test = (
             (inputs[member], labels[member]) for inputs, labels in (self.splits["train"], self.splits["test"])
         )
-        return start, train, test
+        return Member(self.module(member), start, train, test)
 
     def state(self) -> dict[str, Any]:
         """What must be kept to go on later."""
@@ -161,29 +186,30 @@ class FineTuning:
                 tensor.copy_(state["weights"][name])
         self.rule.load_state_dict(state["rule"])
         self.batches.restore(state["batches"])
-        self.method.restore(state["method"])
+        self.method.restore(state["method"], self.weights)
         for generator, saved in zip(self.noise, state["noise"], strict=True):
             generator.set_state(saved)
 
 
 def tuning_of(
-    runs: Sequence[TuningParameters], context: RunContext, method: Method, *,
-    systems: Sequence[System] | None = None, lengthening: int = 1,
-) -> FineTuning:  # fmt: skip
-    """The fine-tuning of the seeds of one setting, each with its own system and streams.
-
-    Args:
-        systems: one a run, if they are loaded already.
-        lengthening: factor of the budget of `epochs`.
-    """
+    runs: Sequence[TuningParameters],
+    context: RunContext,
+    method: Method,
+    systems: Sequence[System] | None = None,
+) -> FineTuning:
+    """The fine-tuning of the seeds of one setting, each with its own streams and its own of `systems`, if given."""
     setting = runs[0]
     return FineTuning(
-        systems or load_systems(setting.system, runs, context), method,
-        learning_rate=setting.learning_rate, momentum=setting.momentum, batch_size=setting.batch_size,
-        budget=lengthening * setting.epochs * (setting.train_examples // setting.batch_size),
+        systems or load_systems(setting.system, runs, context),
+        method,
+        learning_rate=setting.learning_rate,
+        momentum=setting.momentum,
+        batch_size=setting.batch_size,
+        budget=setting.budget,
         batches=[context.generator(run, "batches") for run in runs],
-        noise=[context.generator(run, "noise") for run in runs], optimiser=setting.optimiser,
-    )  # fmt: skip
+        noise=[context.generator(run, "noise") for run in runs],
+        optimiser=setting.optimiser,
+    )
 
 
 def _descent(

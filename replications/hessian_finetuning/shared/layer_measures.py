@@ -1,4 +1,4 @@
-"""The layer-wise Hessian measure of Fig. 2 and the rivals that it is held against, of one fine-tuned network."""
+"""The layer-wise Hessian measure of Fig. 2 and the measures that it is compared with, of one fine-tuned network."""
 
 import math
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from torch import nn
 from common.bounds.hessian_trace import norm_product
 from common.hessian import Problem
 
+from .fine_tuning import Member
 from .layer_forms import layer_forms, matrix_layers
 from .methods import Weights
-from .systems import Examples
 
 
-def layer_measures(model: nn.Module, start: Weights, train: Examples, test: Examples) -> dict[str, float]:
-    """The measure in its readings, its parts and the rivals.
+def layer_measures(member: Member) -> dict[str, float]:
+    """The measure in its readings, its parts and the other measures.
 
     With vᵢ = Wᵢ − Wᵢ⁽⁰⁾ and C the largest loss of a training example, n the number of training examples:
 
@@ -29,14 +29,11 @@ def layer_measures(model: nn.Module, start: Weights, train: Examples, test: Exam
         distance           ‖W − W⁽⁰⁾‖ over weight matrices
 
     Forms below 0, which a mean can have, count as 0.
-
-    Args:
-        start: the parameters before fine-tuning, by name.
-        train, test: inputs and labels on the model's device.
     """
+    model, train, test = member.model, member.train, member.test
     layers = matrix_layers(model)
     matrices = {name: layer.weight.detach() for name, layer in layers.items()}
-    moves = {name: matrix - start[name] for name, matrix in matrices.items()}
+    moves = {name: matrix - member.start[name] for name, matrix in matrices.items()}
     n = len(train[1])
     inputs, labels = torch.cat([train[0], test[0][:n]]), torch.cat([train[1], test[1][:n]])
     both = Problem(model, nn.CrossEntropyLoss(), (inputs, labels))  # examples do not influence each other

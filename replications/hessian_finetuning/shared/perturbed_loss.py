@@ -64,7 +64,7 @@ def _along_directions(
     forms = torch.zeros(draws, dtype=torch.float64)
     for draw in range(draws):
         direction = torch.randn(problem.size, generator=source).to(at)
-        forms[draw] = hessian.form(direction)
+        forms[draw] = hessian.quadratic_form(direction)
         for place, sigma in enumerate(sigmas):
             for sign in (sigma, -sigma):
                 with problem.at(at + sign * direction):

@@ -112,7 +112,8 @@ def _of_seed(
     initialise_uniform(new, context.generator(run, "init"))
     test = features["test"], features["test_labels"]
     source = {name: as_text(features[name]) for name in ("dataset", "weights")}
-    return System(model.to(context.device).eval(), train, validation, test, classes, source)
+    model = model.to(context.device).eval()
+    return System(model, train=train, validation=validation, test=test, classes=classes, source=source)
 
 
 def _parts(kept: dict[str, Tensor], trainable: int) -> tuple[nn.Sequential, nn.Sequential]:

@@ -1,4 +1,4 @@
-"""From the records of the trade-off between sharpness and complexity to one row a mixture, and figures."""
+"""From the records of the trade-off between sharpness term and complexity to one row a mixture, and figures."""
 
 import numpy as np
 import pandas as pd

@@ -31,8 +31,8 @@ PERTURBATION = ("open_share", "curvature_share_of_open", "noise_over_weights")
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`, with what was recorded at the last epoch.
 
-    A training that left the numbers has the accuracies of guessing. The regime is that the unperturbed arm of the same
-    seed and data set fits its training images better than the test images, by `ROOM`. `open_share` is that of the
+    A training whose loss was not finite has the accuracies of guessing. The regime is that the unperturbed arm of the
+    same seed and data set fits its training images better than the test images, by `ROOM`. `open_share` is that of the
     weights whose gate is open, `curvature_share_of_open` the share of these whose perturbation is smaller than κ; NaN
     without perturbation, the second also where no gate is open.
     """

@@ -5,10 +5,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, subplots
+from common.figures import log_axis, mean_band, subplots
+
+from .shared.bounds import scale_note
 
 MEASURES = ("psi", "psi_no_rho", "psi_bare", "bound", "bound_fixed_prior", "trace", "sharpness")
-PAPER_IMAGES = 60_000
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -44,10 +45,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """Ratios to α = 1 on one logarithmic axis, and Ψ in its readings."""
     table = metrics(records).join(records.set_index("run")[["alpha", "seed"]])
     drawn = {"reparametrisation": _ratios(table), "reparametrisation_psi": _readings(table)}
-    images = int(records["training_images"].iloc[0])
-    if images < PAPER_IMAGES:
-        for figure in drawn.values():
-            note(figure, f"{images:,} of {PAPER_IMAGES:,} training images (D2)", "reduced")
+    for figure in drawn.values():
+        scale_note(figure, records)
     return drawn
 
 

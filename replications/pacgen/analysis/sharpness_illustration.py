@@ -1,4 +1,4 @@
-"""Figure 2: sharpness against curvature at a fixed perturbation."""
+"""Figure 2: the sharpness term M against curvature at a fixed perturbation."""
 
 import pandas as pd
 from matplotlib.figure import Figure

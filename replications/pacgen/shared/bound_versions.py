@@ -6,9 +6,9 @@ the constant of Theorem 7 is 1 + e (D13). `tightened` versions are valid too and
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -93,6 +93,20 @@ def theorem_7_shortfall(case: Case) -> torch.Tensor:
     return printed - best_complexity(divergence, examples=case.examples, delta=case.delta)
 
 
+def bound_rows(case: Case, perturbed: Callable[[Bound], torch.Tensor]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What is recorded of every bound at each of the k weights: their place, and the columns.
+
+    Args:
+        perturbed: mean loss on fresh data under a bound's perturbation, [k].
+    """
+    shortfall, holds = theorem_7_shortfall(case), case.prior_holds
+    for bound in all_versions(case):
+        columns = {"value": bound.value, "population": perturbed(bound), "shortfall": shortfall, **bound.terms}
+        for place, prior_holds in enumerate(holds.tolist()):
+            values = {name: float(column[place]) for name, column in columns.items()}
+            yield place, {"bound": bound.name, "version": bound.version, "prior_holds": prior_holds, **values}
+
+
 def _lemma_6(case: Case) -> Iterator[Bound]:
     own = case.weights.abs() + case.kappa
     fixed = torch.full_like(own, case.prior_range)
@@ -175,7 +189,7 @@ def _uniform_levels(case: Case, side: Side, eta: float) -> torch.Tensor:
 def _terms(
     case: Case, loss: torch.Tensor, sharpness: torch.Tensor, divergence: torch.Tensor, tight: bool
 ) -> dict[str, torch.Tensor]:
-    """Loss, sharpness, KL/η, and what is left of (10): log(1/δ)/η + η/(2n)."""
+    """Loss, sharpness term, KL/η, and what is left of (10): log(1/δ)/η + η/(2n)."""
     factor = HOEFFDING if tight else 1
     rest = -math.log(case.delta) / case.eta + case.eta / (2 * case.examples * factor)
     values = (loss, sharpness, divergence / case.eta, torch.full_like(loss, rest))

@@ -1,16 +1,14 @@
-"""The sweeps on CIFAR-10: the same network with what colour images need, trained and measured as on MNIST."""
+"""What the sweeps on CIFAR-10 set otherwise than those on MNIST; network, training and measures are the same."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-
 from common.experiments import DatasetName, Field, RunContext
+from common.training import Standardise
 
-from .sweep import PAPER, SweepParameters, Task, prepare, train_and_measure
+from .sweep_setting import PAPER, SweepParameters, Task, prepare
 
-MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
-"""Of red, green and blue over the training images of CIFAR-10, as shares of 255."""
+CIFAR = Standardise.by_shares((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
+"""By mean and deviation of red, green and blue over the training images of CIFAR-10."""
 
 
 class CifarSweepParameters(SweepParameters):
@@ -30,19 +28,8 @@ class CifarSweepParameters(SweepParameters):
     )
 
 
-def train_and_measure_on_cifar(runs: Sequence[CifarSweepParameters], context: RunContext) -> None:
-    """Train all seeds of one setting together; record every measure at the evaluation epochs and at crossings."""
-    train_and_measure(runs, context, _prepare, standardise)
-
-
-def standardise(images: torch.Tensor) -> torch.Tensor:
-    """Colours 0…255 [n, 3, 32, 32] as float32 of mean 0 and deviation 1 over CIFAR-10."""
-    mean, deviation = (
-        255 * torch.tensor(values, device=images.device).view(1, 3, 1, 1) for values in (MEAN, DEVIATION)
-    )
-    return images.float().sub_(mean).div_(deviation)
-
-
-def _prepare(run: CifarSweepParameters, context: RunContext) -> Task:
+def prepare_colours(run: CifarSweepParameters, context: RunContext) -> Task:
+    """As `prepare`, with a random subset of the test images (stream `split`) and colours in place of grey values."""
     task = prepare(run, context)
-    return replace(task, test=task.test.subset(run.test_images, seed=context.stream_seed(run, "split")))
+    test = task.test.subset(run.test_images, seed=context.stream_seed(run, "split"))
+    return replace(task, test=test, standardise=CIFAR)

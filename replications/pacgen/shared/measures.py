@@ -9,9 +9,8 @@ The Hessian's diagonal and trace are the toolkit's. Squared gradients of mini-ba
 paper takes for it, and its ρ is a quotient of diagonals where the toolkit's is one of spectral norms: both are here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -19,10 +18,8 @@ from common.bounds.pacgen import neighbourhood, pacgen, rho_by_coordinate, rho_b
 from common.hessian import estimate_ggn_diagonal
 from common.training import Ensemble
 
-if TYPE_CHECKING:
-    from .sweep import SweepParameters, Task
+from .sweep_setting import SweepParameters, Task
 
-Standardise = Callable[[torch.Tensor], torch.Tensor]
 SOURCES = ("", "_fixed_batch", "_hessian")
 """What h and Δh are taken from: mini-batches of the run's size, mini-batches of one size for all, the Hessian."""
 
@@ -39,9 +36,9 @@ class _Rho:
 def curvature_measures(
     weights: torch.Tensor,
     squares: Mapping[str, torch.Tensor],
-    task: "Task",
-    setting: "SweepParameters",
-    standardise: Standardise,
+    task: Task,
+    setting: SweepParameters,
+    *,
     ensemble: Ensemble,
 ) -> dict[str, float]:
     """All readings of Ψ of one network, with floor, shares, trace and the spread of ρ over its draws.
@@ -55,9 +52,9 @@ def curvature_measures(
         ensemble: of `1 + setting.rho_draws` members, which become the network and its perturbations.
     """
     ensemble.weights[0] = weights
-    images = standardise(task.images[: setting.curvature_images])
+    images = task.standardise(task.images[: setting.curvature_images])
     estimate = estimate_ggn_diagonal(ensemble.members[0], images, probes=setting.probes, generator=task.probes)
-    rho = _rho_draws(ensemble, task, setting, standardise)
+    rho = _rho_draws(ensemble, task, setting)
     averages = {**squares, "_fixed_batch": rho["_fixed_batch"].at_weights, "_hessian": ensemble.row(estimate.diagonal)}
     columns: dict[str, torch.Tensor | float] = {
         "mean_squared_gradient": squares["_corrected"].double().mean(),
@@ -88,9 +85,7 @@ def _median(values: torch.Tensor) -> torch.Tensor:
     return values.quantile(0.5)
 
 
-def _rho_draws(
-    ensemble: Ensemble, task: "Task", setting: "SweepParameters", standardise: Standardise
-) -> dict[str, _Rho]:
+def _rho_draws(ensemble: Ensemble, task: Task, setting: SweepParameters) -> dict[str, _Rho]:
     """ρ of each source of h at the first member, for u uniform in the neighbourhood of Definition 4.
 
     h(w) and h(w + u) are taken on the same mini-batches, or with the same signs, so that only u tells them apart.
@@ -107,28 +102,26 @@ def _rho_draws(
             rho_by_norm(h[:1], h[1:], perturbations).double(),
             h[0],
         )
-        for source, h in _curvatures(ensemble, task, signs, setting, standardise).items()
+        for source, h in _curvatures(ensemble, task, signs, setting).items()
     }
 
 
 def _curvatures(
-    ensemble: Ensemble, task: "Task", signs: torch.Tensor, setting: "SweepParameters", standardise: Standardise
+    ensemble: Ensemble, task: Task, signs: torch.Tensor, setting: SweepParameters
 ) -> dict[str, torch.Tensor]:
     """h of each of `SOURCES` at the weights of each member, [members, parameters]."""
-    images = standardise(task.images[: setting.rho_images])
+    images = task.standardise(task.images[: setting.rho_images])
     hessian = torch.empty_like(ensemble.weights)
     for member, row in zip(ensemble.members, hessian, strict=True):
         generator = torch.Generator()
         generator.set_state(signs)
         row.copy_(ensemble.row(estimate_ggn_diagonal(member, images, probes=2, generator=generator).diagonal))
     sizes = setting.batch_size, setting.fixed_batch_size
-    squares = _mean_squares(ensemble, task, sizes, setting.rho_batches, standardise)
+    squares = _mean_squares(ensemble, task, sizes, setting.rho_batches)
     return dict(zip(SOURCES, (*squares, hessian), strict=True))
 
 
-def _mean_squares(
-    ensemble: Ensemble, task: "Task", sizes: tuple[int, int], count: int, standardise: Standardise
-) -> list[torch.Tensor]:
+def _mean_squares(ensemble: Ensemble, task: Task, sizes: tuple[int, int], count: int) -> list[torch.Tensor]:
     """Mean over `count` mini-batches of the squared gradient, for each of two sizes, [members, parameters].
 
     Mini-batches are cut from the training images in order, from the start again where these are too few. So one of a
@@ -140,7 +133,7 @@ def _mean_squares(
         squares, squares_of_means, sums = ensemble.weights.new_zeros(3, *ensemble.weights.shape)
         order = torch.arange(count * parts * size, device=task.targets.device).remainder(len(task.targets))
         for number, index in enumerate(torch.split(order, size)):
-            batch = standardise(task.images[index]), task.targets[index]
+            batch = task.standardise(task.images[index]), task.targets[index]
             ensemble.losses_and_gradients([batch] * len(ensemble.members))
             if number < count:
                 squares += ensemble.gradients.square()

@@ -35,9 +35,15 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         left.plot(curve["x"], curve["y"], color=PALETTE[number], linestyle=style, label=label)
         ends = records[(records["arm"] == arm) & (records["kind"] == "end")]
         right.plot(
-            ends["trace"], ends["test_loss"], color=PALETTE[number], marker=MARKERS[number], linestyle="none",
-            label=f"_{label}", alpha=0.8, markersize=6,
-        )  # fmt: skip
+            ends["trace"],
+            ends["test_loss"],
+            color=PALETTE[number],
+            marker=MARKERS[number],
+            linestyle="none",
+            label=f"_{label}",
+            alpha=0.8,
+            markersize=6,
+        )
     frequency, count = float(records["frequency"].iloc[0]), int(records["examples"].iloc[0])
     x = np.linspace(-1, 1, count)
     left.plot(x, np.sin(frequency * x), "o", color="#111111", markersize=6, label="training points")

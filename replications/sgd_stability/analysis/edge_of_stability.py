@@ -123,10 +123,14 @@ def _ratios(axes: Axes, table: pd.DataFrame, name: str) -> None:
         label = "ours, late mean of each seed" if number == 0 else None
         axes.plot(place[float(rate)] - 0.15 + spread, values, "o", color=PALETTE[0], label=label)  # type: ignore[arg-type]
     axes.errorbar(
-        [place[rate] + 0.2 for rate in published], [mean * rate / 2 for rate, (mean, _) in published.items()],
-        [sd * rate / 2 for rate, (_, sd) in published.items()], fmt="s", color=PALETTE[1], capsize=3,
+        [place[rate] + 0.2 for rate in published],
+        [mean * rate / 2 for rate, (mean, _) in published.items()],
+        [sd * rate / 2 for rate, (_, sd) in published.items()],
+        fmt="s",
+        color=PALETTE[1],
+        capsize=3,
         label="the authors, mean ± sd of 5",
-    )  # fmt: skip
+    )
     axes.axhline(1, color="grey", linestyle=(0, (4, 3)), linewidth=1.2)
     axes.set_xticks(range(len(rates)), [f"{rate:g}" for rate in rates])
     axes.set(xlabel="learning rate η", title=TITLES[name], ylim=(0, 1.35), xlim=(-0.5, len(rates) - 0.5))

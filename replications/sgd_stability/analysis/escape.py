@@ -83,9 +83,13 @@ def _paths(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
     rates, sizes = sorted(table["learning_rate"].unique(), reverse=True), sorted(table["batch_size"].unique())
     sizes = [size for size in sizes if size in (1, 4, 16, 64)]
     figure, panels = subplots(
-        len(sizes), len(rates), size=(1.2 + 3.6 * len(rates), 1.4 + 2.0 * len(sizes)), sharex=True, sharey=True,
+        len(sizes),
+        len(rates),
+        size=(1.2 + 3.6 * len(rates), 1.4 + 2.0 * len(sizes)),
+        sharex=True,
+        sharey=True,
         squeeze=False,
-    )  # fmt: skip
+    )
     for row, size in enumerate(sizes):
         for column, rate in enumerate(rates):
             axes = panels[row, column]
@@ -108,8 +112,12 @@ def _paths(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
         panels[row, 0].set_ylabel("training loss")
     for axes in panels[-1]:
         axes.set_xlabel("steps of SGD")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3,
-                  title="Fig. 19 · from gradient descent's minimum (η = 0.1)")  # fmt: skip
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=3,
+        title="Fig. 19 · from gradient descent's minimum (η = 0.1)",
+    )
     return figure
 
 
@@ -153,6 +161,10 @@ def _afterwards(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
         log_axis(axes, "x", ticks=sorted(table["batch_size"].unique()))
         axes.set(title=f"η = {rate:g}", xlabel="batch size B (images)", ylim=(0, None))
     panels[0, 0].set_ylabel("sharpness λ₁")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3,
-                  title="Fig. 11 · sharpness before and after the escape")  # fmt: skip
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=3,
+        title="Fig. 11 · sharpness before and after the escape",
+    )
     return figure

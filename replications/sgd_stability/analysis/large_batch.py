@@ -24,7 +24,7 @@ ARMS = {"small": "small batch", "large": "large batch"}
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
-    Sharpness is Keskar's in per cent, its logarithm to base 10 is of at least 1e-8; `…_half` has ε = 5e-4,
+    `…log10_sharpness…` is of the ε-sharpness of Keskar et al. in per cent, of at least 1e-8; `…_half` has ε = 5e-4,
     `crossing_…` is at the first passing of the training loss that a run's setting names (NaN if it never passed).
     """
     end = records[records["kind"] == "end"].set_index("run")
@@ -50,7 +50,7 @@ def _log10(values: pd.Series) -> pd.Series:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """`table4` (sharpness at the end and at equal training loss) and `table2` (accuracies), the first network's."""
+    """`table4` (ε-sharpness at the end and at equal training loss) and `table2` (accuracies), the first network's."""
     network = str(records["network"].iloc[0])
     rows = records[(records["network"] == network) & records["arm"].isin(ARMS)]
     drawn = {"table4": _sharpness(rows, network), "table2": _accuracies(rows, network)}
@@ -80,7 +80,7 @@ def _sharpness(rows: pd.DataFrame, network: str) -> Figure:
         ticks = [0.5, 3.5] if kind == "end" else [0.5]
         axis.set(title=title, xlim=(-0.7, ticks[-1] + 1.2))
         axis.set_xticks(ticks, ["ε = 0.001", "ε = 0.0005"][: len(ticks)])
-    axes[0].set_ylabel("Keskar's sharpness (%)")
+    axes[0].set_ylabel("ε-sharpness of Keskar et al. (%)")
     _legend(figure, axes[0])
     return figure
 

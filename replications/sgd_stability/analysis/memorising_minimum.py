@@ -67,8 +67,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 
 def _training(trained: pd.DataFrame) -> dict[str, Figure]:
-    rows = trained[trained["gradients"] >= trained.loc[(trained["epoch"] == 1) & (trained["method"] == "sam"),
-                                                       "gradients"].min()]  # fmt: skip
+    rows = trained[
+        trained["gradients"] >= trained.loc[(trained["epoch"] == 1) & (trained["method"] == "sam"), "gradients"].min()
+    ]
     both, (left, right) = subplots(1, 2, size=(8.4, 4.4))
     alone, below = subplots(size=(5.6, 4.2))
     for axes, name, title in (

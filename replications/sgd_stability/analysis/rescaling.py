@@ -28,7 +28,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         table["log_growth"] = np.log(largest[largest.columns.max()] / largest[1.0])
         table["log_fall"] = _log_fall(trace)
         table["function_change"] = at.groupby("run")["function_change"].max()
-        exact = at["factor"] ** 2 + at["factor"] ** -2
+        exact = 2 * (at["factor"] ** 2 + at["factor"] ** -2)  # of (aw − 1)², twice that of the lecture's ½(aw − 1)²
         toy = at["model"] == "product"
         error = (at["largest"] / exact - 1).abs().where(toy)
         table["toy_error"] = error.groupby(at["run"]).max()
@@ -83,7 +83,7 @@ def _rescaling(records: pd.DataFrame) -> Figure:
     at = records[records["part"] == "rescaling"]
     figure, panels = subplots(1, 2, size=(8.4, 4.2))
     for axes, (model, title) in zip(
-        panels, {"product": "½(aw − 1)² at a = 1/w", "relu": "two-layer ReLU network"}.items(), strict=True
+        panels, {"product": "(aw − 1)² at a = 1/w", "relu": "two-layer ReLU network"}.items(), strict=True
     ):
         part = at[at["model"] == model]
         rows = pd.concat(
@@ -108,7 +108,7 @@ def _identities(records: pd.DataFrame) -> Figure:
     found = records[records["part"] == "identity"]
     seeds = found.groupby("run")["seed"].first()
     figure, panels = subplots(1, 3, size=(8.4, 4.2), sharey=True)
-    titles = {"product": "½(aw − 1)²", "tanh": "tanh network", "relu": "ReLU network"}
+    titles = {"product": "(aw − 1)²", "tanh": "tanh network", "relu": "ReLU network"}
     for axes, (model, title) in zip(panels, titles.items(), strict=True):
         rows = []
         for name, label in IDENTITIES.items():

@@ -69,15 +69,25 @@ def _diagram(table: pd.DataFrame) -> Figure:
             axes.plot(
                 *published, marker, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1.4, markersize=9
             )
-    axes.plot([], [], "o", markerfacecolor="none", markeredgecolor="grey", markeredgewidth=1.4, markersize=9,
-              label="the authors' means (n = 1,000)")  # fmt: skip
+    axes.plot(
+        [],
+        [],
+        "o",
+        markerfacecolor="none",
+        markeredgecolor="grey",
+        markeredgewidth=1.4,
+        markersize=9,
+        label="the authors' means (n = 1,000)",
+    )
     axes.plot([], [], color="grey", linewidth=1.4, label="a, s on the same direction: (6) = 1")
     reference_line(axes, x=2 / rate, label="2/η")
     axes.set(
         title=f"Fig. 16 · minima that SGD selects, η = {rate:g}",
-        xlabel="sharpness a = λ₁(H)", ylabel="non-uniformity s",
-        xlim=(0, 2.35 / rate), ylim=(0, max(part["non_uniformity"].max(), 13.5 if rate == 0.5 else 0) * 1.08),
-    )  # fmt: skip
+        xlabel="sharpness a = λ₁(H)",
+        ylabel="non-uniformity s",
+        xlim=(0, 2.35 / rate),
+        ylim=(0, max(part["non_uniformity"].max(), 13.5 if rate == 0.5 else 0) * 1.08),
+    )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
@@ -98,9 +108,10 @@ def _scatter(table: pd.DataFrame) -> Figure:
     log_axis(axes, "y", ticks=powers)
     both = np.corrcoef(table["sharpness"], table["non_uniformity"])[0, 1]
     axes.set(
-        xlabel="sharpness a = λ₁(H)", ylabel="non-uniformity s",
+        xlabel="sharpness a = λ₁(H)",
+        ylabel="non-uniformity s",
         title=f"Fig. 17 · {len(table)} models",
-    )  # fmt: skip
+    )
     axes.legend(title=f"correlation {both:.3f} (the authors': 0.981)")
     return figure
 

@@ -91,9 +91,14 @@ def _descent(records: pd.DataFrame) -> Figure:
         path = records[(records["kind"] == "path") & (records["learning_rate"] == rate)].sort_values("step")
         folded = (path["position"] - LEFT) % (2 * math.pi) + LEFT
         left.plot(
-            folded, path["height"], color=PALETTE[number], marker=MARKERS[number], linestyle="none", alpha=0.8,
+            folded,
+            path["height"],
+            color=PALETTE[number],
+            marker=MARKERS[number],
+            linestyle="none",
+            alpha=0.8,
             label=f"η = {rate:g}",
-        )  # fmt: skip
+        )
     left.set_title("Steps from near C")
     left.legend(loc="upper right")
     ends = records[records["kind"] == "ends"].sort_values("learning_rate")

@@ -84,9 +84,14 @@ def _multipliers(records: pd.DataFrame) -> Figure:
     figure, axes = subplots(size=(5.6, 4.4))
     for (size, part), colour in zip(table.groupby("batch"), PALETTE, strict=False):
         axes.plot(
-            part["second_predicted"], part["second"], "o", color=colour, label=f"B = {size:.0f}", alpha=0.6,
+            part["second_predicted"],
+            part["second"],
+            "o",
+            color=colour,
+            label=f"B = {size:.0f}",
+            alpha=0.6,
             rasterized=True,
-        )  # fmt: skip
+        )
     low, high = table["second_predicted"].min() * 0.7, table["second_predicted"].max() * 1.4
     axes.plot([low, high], [low, high], color="grey", linewidth=1, label="equal")
     reference_line(axes, x=1.0, label="stable to the left (6)")

@@ -1,4 +1,4 @@
-"""From sharpness over weighted norms to one row a run, and figures."""
+"""From curvature over weighted norms to one row a run, and figures."""
 
 import numpy as np
 import pandas as pd
@@ -24,16 +24,16 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     how much Tr G over the norm with the square root grows when θ is ten times as large.
     """
     table = pd.DataFrame(index=pd.Index(records["run"].unique(), name="run"))
-    sharpness = records[records["part"] == "sharpness"]
-    enough = sharpness[sharpness["per_dimension"] >= ENOUGH]
-    many = sharpness[sharpness["per_dimension"] >= sharpness["dimension"]]
+    curvature = records[records["part"] == "curvature"]
+    enough = curvature[curvature["per_dimension"] >= ENOUGH]
+    many = curvature[curvature["per_dimension"] >= curvature["dimension"]]
     for measure in MEASURES:
         part = (many if measure == "spectral" else enough).groupby("run")[f"{measure}_ratio"]
         table[f"{measure}_smallest"], table[f"{measure}_largest"] = part.min(), part.max()
         table[f"{measure}_log_ratio"] = part.agg(lambda values: float(np.log(values).mean()))
     table["unpaired_log_ratio"] = enough.groupby("run")["unpaired_ratio"].agg(lambda v: float(np.log(v).mean()))
-    growth = sharpness["rooted_ratio_tenfold"] / sharpness["rooted_ratio"]
-    table["rooted_growth"] = growth.groupby(sharpness["run"]).max()
+    growth = curvature["rooted_ratio_tenfold"] / curvature["rooted_ratio"]
+    table["rooted_growth"] = growth.groupby(curvature["run"]).max()
     neuron = records[records["part"] == "worst_neuron"]
     for factor, name in ((1, "at_d"), (4, "at_4d")):
         table[f"worst_neuron_{name}"] = neuron[neuron["per_dimension"] == factor].set_index("run")["ratio"]
@@ -45,18 +45,18 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """Sharpness over norms, and the worst neuron, both over n/d."""
+    """Curvature over norms, and the worst neuron, both over n/d."""
     drawn = {"theorem2": _ratios(records), "theorem2_worst_neuron": _worst(records)}
     note(drawn["theorem2"], "kinds of θ of our choice (D22)", "deviation")
     return drawn
 
 
 def _ratios(records: pd.DataFrame) -> Figure:
-    sharpness = records[records["part"] == "sharpness"]
+    curvature = records[records["part"] == "curvature"]
     figure, panels = subplots(1, 3, size=(8.4, 4.2), sharey=True)
-    colour = colours(sorted(sharpness["dimension"].unique()))
+    colour = colours(sorted(curvature["dimension"].unique()))
     for axes, (measure, title) in zip(panels, MEASURES.items(), strict=True):
-        for dimension, part in sharpness.groupby("dimension"):
+        for dimension, part in curvature.groupby("dimension"):
             ratio = part.groupby("per_dimension")[f"{measure}_ratio"].agg(["min", "median", "max"])
             at = ratio.index.to_numpy(dtype=float)
             axes.fill_between(at, ratio["min"], ratio["max"], color=colour[dimension], alpha=0.15, linewidth=0)
@@ -65,7 +65,7 @@ def _ratios(records: pd.DataFrame) -> Figure:
         axes.set(xlabel="examples/dimension, n/d", title=title)
         reference_line(axes, x=ENOUGH, label="n = 4d")
     log_axis(panels[0], "y", ticks=[0.03, 0.1, 0.3, 1, 3])
-    panels[0].set_ylabel("sharpness / norm: median, range")
+    panels[0].set_ylabel("curvature / norm: median, range")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=5)
     return figure
@@ -74,8 +74,14 @@ def _ratios(records: pd.DataFrame) -> Figure:
 def _worst(records: pd.DataFrame) -> Figure:
     neuron = records[records["part"] == "worst_neuron"]
     figure, axes = subplots(size=(5.6, 4.2))
-    mean_band(axes, neuron.assign(label="d = " + neuron["dimension"].astype(str)), "per_dimension", "ratio",
-              group="label", markers=True)  # fmt: skip
+    mean_band(
+        axes,
+        neuron.assign(label="d = " + neuron["dimension"].astype(str)),
+        "per_dimension",
+        "ratio",
+        group="label",
+        markers=True,
+    )
     reference_line(axes, y=0.5, label="n = ∞")
     axes.axvline(2, color=PALETTE[5], linestyle=":", linewidth=1.2, label="n = 2d")
     log_axis(axes, "x")

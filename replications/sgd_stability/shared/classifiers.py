@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from common.datasets import Dataset, Split
+from common.datasets import Split
 from common.models import FullyConnected, ShallowCifar, initialise_uniform
-from common.training import Ensemble, FullyConnectedEnsemble
+from common.training import Ensemble, FullyConnectedEnsemble, Standardise
 
 Architecture = Literal["fully_connected", "convolutional"]
 CLASSES = 10
@@ -62,27 +62,22 @@ class Members:
         return deepcopy(self._one_by_one.members[member])
 
 
-class Standardise:
-    """Bytes [n, channels, height, width] to float32 of mean 0 and deviation 1 for each channel of a training split."""
+class Performance(NamedTuple):
+    """Mean cross-entropy (nats) and share of wrong predictions."""
 
-    def __init__(self, data: Dataset) -> None:
-        mean, deviation = (torch.tensor(values).view(1, -1, 1, 1) for values in data.train.channel_statistics())
-        self._shift, self._scale = 255 * mean, 255 * deviation
-
-    def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        """The standardised images, same shape."""
-        return images.float().sub_(self._shift.to(images.device)).div_(self._scale.to(images.device))
+    loss: float
+    error: float
 
 
 @torch.inference_mode()
-def loss_and_error(network: nn.Module, split: Split, standardise: Standardise) -> tuple[float, float]:
+def loss_and_error(network: nn.Module, split: Split, standardise: Standardise) -> Performance:
     """Mean cross-entropy (nats) and share of wrong predictions over a split of images."""
     loss = wrong = 0.0
     for images, targets in zip(split.inputs.split(CHUNK), split.targets.split(CHUNK), strict=True):
         logits = network(standardise(images))
         loss += float(functional.cross_entropy(logits, targets, reduction="sum"))
         wrong += float((logits.argmax(1) != targets).sum())
-    return loss / len(split), wrong / len(split)
+    return Performance(loss / len(split), wrong / len(split))
 
 
 def set_flat(network: nn.Module, weights: torch.Tensor) -> None:

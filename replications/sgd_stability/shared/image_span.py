@@ -1,10 +1,4 @@
-"""Training in coordinates of the span of the images, where they are fewer than their pixels.
-
-Whatever the batches, steps move the first layer's weights within the span of the training images alone. In an
-orthonormal basis of it the losses, the steps and the nonzero eigenvalues of the Hessians are those of the pixels, and
-the first layer has as many inputs as there are images. What lies beside the span stays as it was drawn, and matters on
-other images only.
-"""
+"""Networks that are trained in coordinates of the span of the images, where they are fewer than their pixels."""
 
 from collections.abc import Sequence
 
@@ -13,6 +7,7 @@ from torch import nn
 
 from common.models import FullyConnected
 from common.training import FullyConnectedEnsemble, ModuleEnsemble
+from common.training.input_span import join_first_layer, span, split_first_layer
 
 Ensemble = FullyConnectedEnsemble | ModuleEnsemble
 
@@ -35,12 +30,12 @@ class ImageSpan:
         self._basis: torch.Tensor | None = None
         if not isinstance(ensemble, FullyConnectedEnsemble) or len(images) >= images.shape[1]:
             return
-        basis, coordinates = torch.linalg.qr(images.double().T)
-        self._basis, self.inputs = basis.to(images), coordinates.T.to(images).contiguous()
-        first, others = _first_layer(ensemble)
-        self._beside = first - (first @ self._basis) @ self._basis.T
+        basis, coordinates = span(images)
+        self._basis, self.inputs = basis.to(images), coordinates.to(images).contiguous()
         self._sizes = ensemble.sizes
-        rows = torch.cat([(first @ self._basis).flatten(1), others], dim=1)
+        first, others = split_first_layer(ensemble.weights, *self._sizes[:2])
+        self._beside = first - (first @ self._basis) @ self._basis.T
+        rows = join_first_layer(first @ self._basis, others)
         self.ensemble = FullyConnectedEnsemble((len(images), *ensemble.sizes[1:]), rows, loss=ensemble.loss)
 
     def on_images(self, members: Sequence[int]) -> Ensemble:
@@ -48,16 +43,10 @@ class ImageSpan:
         chosen = self.ensemble.members(members)
         if self._basis is None or not isinstance(chosen, FullyConnectedEnsemble):
             return chosen
-        first, others = _first_layer(chosen)
+        first, others = split_first_layer(chosen.weights, *chosen.sizes[:2])
         whole = self._beside[list(members)] + first @ self._basis.T
-        return FullyConnectedEnsemble(self._sizes, torch.cat([whole.flatten(1), others], dim=1), loss=chosen.loss)
+        return FullyConnectedEnsemble(self._sizes, join_first_layer(whole, others), loss=chosen.loss)
 
     def module(self, member: int) -> nn.Module | FullyConnected:
         """An ordinary network that takes images, with a copy of the member's parameters."""
         return self.on_images([member]).module(0)
-
-
-def _first_layer(ensemble: FullyConnectedEnsemble) -> tuple[torch.Tensor, torch.Tensor]:
-    """Weights of the first layer [members, units, inputs], and all other coordinates [members, …]."""
-    count = ensemble.sizes[0] * ensemble.sizes[1]
-    return ensemble.weights[:, :count].unflatten(1, (ensemble.sizes[1], ensemble.sizes[0])), ensemble.weights[:, count:]

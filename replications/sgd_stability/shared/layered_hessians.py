@@ -12,6 +12,7 @@ import torch
 
 from common.hessian.estimates import Estimate
 from common.hessian.lanczos import Product, lanczos
+from common.hessian.ntk import EmpiricalNTK
 from common.models import FullyConnected
 
 
@@ -24,9 +25,10 @@ class _Change:
 
 
 class LayeredHessians:
-    """Products with H = mean Hₙ and 1/N Σ Hₙ² for the squared error, a mean over examples and outputs.
+    """Products with H = mean Hₙ and 1/N Σ Hₙ² for `squared_error`.
 
     Attributes:
+        errors: outputs less targets [n, outputs].
         size: P.
         count: N.
 
@@ -56,7 +58,8 @@ class LayeredHessians:
                     self._active.append((values > 0).to(values))
                     self._inputs.append(values * self._active[-1])
             self._scale = 2 / targets.shape[1]
-            slopes = [self._scale * (values - targets)]
+            self.errors = values - targets
+            slopes = [self._scale * self.errors]
             for weight, active in zip(self._weights[:0:-1], reversed(self._active), strict=True):
                 slopes.insert(0, (slopes[0] @ weight) * active)
             self._slopes = slopes
@@ -96,6 +99,19 @@ class LayeredHessians:
             if number:
                 slopes = (slopes @ self._weights[number]) * self._active[number - 1][:, None, :]
         return gram
+
+    def ntk(self) -> EmpiricalNTK:
+        """`kernel` with residuals and loss, as `common.hessian.empirical_ntk` makes it."""
+        outputs = self.errors.shape[1]
+        factor = self._scale**0.5 * torch.eye(outputs).to(self.errors)
+        return EmpiricalNTK(
+            gram=self.kernel(),
+            factor=factor.expand(self.count, outputs, outputs),
+            residuals=self._slopes[-1],
+            loss=float(self.errors.square().mean()),
+            scale=1 / self.count,
+            cost=1.0,
+        )
 
     def _along(self, vector: torch.Tensor) -> _Change:
         """The change of every example along one vector for all."""
@@ -153,15 +169,24 @@ def non_uniformity(hessians: LayeredHessians, generator: torch.Generator, relati
     found = _largest(hessians, hessians.covariance, generator, 2 * relative_error, "covariance of the Hessians")
     root = max(found.value, 0.0) ** 0.5
     return Estimate(
-        root, 0.0, passes=found.passes, bound=found.bound / (2 * root) if root else found.bound**0.5,
-        converged=found.converged, method=found.method,
-    )  # fmt: skip
+        root,
+        0.0,
+        passes=found.passes,
+        bound=found.bound / (2 * root) if root else found.bound**0.5,
+        converged=found.converged,
+        method=found.method,
+    )
 
 
 def criterion_ratio(
-    gram: torch.Tensor, outputs: int, learning_rate: float, batch_size: int, generator: torch.Generator,
+    gram: torch.Tensor,
+    outputs: int,
+    *,
+    learning_rate: float,
+    batch_size: int,
+    generator: torch.Generator,
     relative_error: float,
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """max_v η vᵀ(H² + c Σ_H)v / (2 vᵀHv), c = (N − B)/(B(N − 1)): at most 1 where the full criterion holds.
 
     The criterion λ_max{(I − ηH)² + η² c Σ_H} ≤ 1 says (H² + cΣ_H)η ≤ 2H; with more parameters than outputs its
@@ -170,7 +195,7 @@ def criterion_ratio(
     kernel K = JJᵀ has full rank) the ratio is η/D times the largest eigenvalue of c diag(Kₙₙ) + (1 − c) K/N.
 
     Args:
-        gram: K [N·D, N·D] of the mean squared error over N examples and D outputs.
+        gram: K [N·D, N·D] of N examples with D outputs.
         outputs: D.
     """
     rows = len(gram)
@@ -183,11 +208,13 @@ def criterion_ratio(
         return (noise * within + (1 - noise) * (gram @ vector) / count) * (learning_rate / outputs)
 
     start = torch.randn(rows, generator=generator).to(gram)
-    values, _, _, errors, made, converged = lanczos(
-        product, start, 1, which="largest", relative_error=relative_error, products=min(150, rows)
-    )
+    found = lanczos(product, start, 1, which="largest", relative_error=relative_error, products=min(150, rows))
     return Estimate(
-        float(values[0]), 0.0, passes=made, bound=float(errors[0]), converged=converged, method="Lanczos, kernel"
+        float(found.values[0]),
+        bound=float(found.errors[0]),
+        passes=found.products,
+        converged=found.converged,
+        method="Lanczos, empirical NTK",
     )
 
 
@@ -200,9 +227,11 @@ def _largest(
     hessians: LayeredHessians, product: Product, generator: torch.Generator, relative_error: float, name: str
 ) -> Estimate:
     start = torch.randn(hessians.size, generator=generator).to(hessians._weights[0])
-    values, _, _, errors, made, converged = lanczos(
-        product, start, 1, which="largest", relative_error=relative_error, products=150
-    )
+    found = lanczos(product, start, 1, which="largest", relative_error=relative_error, products=150)
     return Estimate(
-        float(values[0]), 0.0, passes=made, bound=float(errors[0]), converged=converged, method=f"Lanczos, {name}"
+        float(found.values[0]),
+        bound=float(found.errors[0]),
+        passes=found.products,
+        converged=found.converged,
+        method=f"Lanczos, {name}",
     )

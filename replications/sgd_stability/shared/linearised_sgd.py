@@ -1,8 +1,8 @@
 """SGD on the linearised model at a minimum, in the errors of the examples: exact one-step averages and thresholds.
 
 With the Jacobian J of the outputs kept where it is, a step on a batch of B of n examples changes the errors
-e = outputs − targets by e ← e − (2η/B) K m∘e, K = J Jᵀ, where m marks the batch; the loss is ‖e‖²/n and its Hessian
-has the eigenvalues of 2K/n. All averages over batches, drawn without replacement, follow from K.
+e = outputs − targets by e ← e − (2η/B) K m∘e, K = J Jᵀ, where m marks the batch; the loss is `squared_error`, ‖e‖²/n,
+and its Hessian has the eigenvalues of 2K/n. All averages over batches, drawn without replacement, follow from K.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class StepAverages:
     Attributes:
         ratio: E[L_{t+1} | θ_t] / L_t.
         noise: the part of it that the noise of the batches brings, η² c μ ‖H‖²_F with c = (n − B)/(B(n − 1)).
-        mu: μ = Tr(ΣG)/(2 L ‖G‖²_F), equation (9).
+        mu: as `alignment` says.
     """
 
     ratio: torch.Tensor
@@ -64,13 +64,22 @@ class LinearisedSGD:
 
     def averages(self, errors: torch.Tensor) -> StepAverages:
         """Of one step from each row of `errors` [trajectories, n]."""
-        n, rows = self.count, self.kernel.square().sum(1)
-        size = errors.square().sum(1)
-        gradient = errors @ self.kernel / n
-        kept = (errors - 2 * self.learning_rate * gradient).square().sum(1) / size
-        spread = (errors.square() @ rows / n - gradient.square().sum(1)) / size
-        noise = 4 * self.learning_rate**2 * self.noise_scale * spread
-        return StepAverages(kept + noise, noise, spread * n**2 / self.kernel.square().sum())
+        gradient = errors @ self.kernel / self.count
+        kept = (errors - 2 * self.learning_rate * gradient).square().sum(1) / errors.square().sum(1)
+        noise = 4 * self.learning_rate**2 * self.noise_scale * _noise_along_curvature(errors, self.kernel)
+        return StepAverages(kept + noise, noise, alignment(errors, self.kernel))
+
+    def smallest_alignment(self, errors: torch.Tensor, batches: torch.Tensor) -> float:
+        """The least μ on the trajectory from `errors` [n] through `batches` [steps, B]: Theorem 3's μ₀.
+
+        At interpolation itself μ is 0/0. Errors are scaled to length 1 after each step, which changes no μ.
+        """
+        smallest, errors = float("inf"), errors[None]
+        for chosen in batches:
+            errors = self.step(errors, chosen[None])
+            errors = errors / errors.norm()
+            smallest = min(smallest, float(alignment(errors, self.kernel)))
+        return smallest
 
     def radius(self, iterations: int = 400) -> float:
         """Growth of E[e eᵀ] a step in the long run: the mean square is unstable if above 1.
@@ -103,3 +112,18 @@ class LinearisedSGD:
         """
         scaled = 2 * self.learning_rate / self.count * torch.linalg.eigvalsh(self.kernel).clamp(min=0)
         return float("inf") if float(scaled.max()) >= 2 else float((scaled / (2 - scaled)).sum())
+
+
+def alignment(errors: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    """μ = Tr(ΣG)/(2L ‖G‖²_F), equation (9) [trajectories], from errors [trajectories, n] and K [n, n].
+
+    `common.hessian.alignment` has it for any model and loss.
+    """
+    return _noise_along_curvature(errors, kernel) * len(kernel) ** 2 / kernel.square().sum()
+
+
+def _noise_along_curvature(errors: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
+    """Tr(ΣG)/(2L) of the lecture's L = ½ mean e² [trajectories]."""
+    count, gradient = len(kernel), errors @ kernel / len(kernel)
+    along = errors.square() @ kernel.square().sum(1) / count - gradient.square().sum(1)
+    return along / errors.square().sum(1)

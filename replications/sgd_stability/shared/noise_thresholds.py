@@ -1,7 +1,7 @@
-"""When SGD with decoupled noise leaves a quadratic minimum: exact second moments, noise shaped by G or isotropic.
+"""When SGD with decoupled noise leaves a quadratic minimum: exact second moments, noise shaped by H or isotropic.
 
-Near an interpolating minimum the loss is L = ½ xᵀHx with H = G. In the eigenbasis of H the second moments c_i = E x_i²
-obey c_i ← (1 − ηλ_i)² c_i + (η²/B) v_i Σ_j λ_j c_j, because both noises have a covariance in proportion to
+Near an interpolating minimum the loss is L = ½ xᵀHx. In the eigenbasis of H the second moments c_i = E x_i² obey
+c_i ← (1 − ηλ_i)² c_i + (η²/B) v_i Σ_j λ_j c_j, because both noises have a covariance in proportion to
 2L = Σ_j λ_j c_j: v_i = λ_i for the geometry-aware noise, v_i = Tr(H)/m for the isotropic one of equal variance
 (Wu 2025, "The importance of noise structure"; the 1/B is ours, D20). A diagonal plus a matrix of rank one: the mean
 loss stays bounded exactly where ηλ_1 < 2 and the load Σ_i η² λ_i v_i/(1 − (1 − ηλ_i)²) is at most B.
@@ -16,12 +16,12 @@ HALVINGS = 80
 
 
 def geometry_aware_load(steps: torch.Tensor) -> torch.Tensor:
-    """Σ_i ηλ_i/(2 − ηλ_i) [k] of ηλ [k, r]; noise covariance 2L G."""
+    """Σ_i ηλ_i/(2 − ηλ_i) [k] of ηλ [k, r]; noise covariance 2L H."""
     return (steps / (2 - steps)).sum(-1)
 
 
 def isotropic_load(steps: torch.Tensor, parameters: int) -> torch.Tensor:
-    """(η Tr H/m) Σ_i 1/(2 − ηλ_i) [k] of the nonzero ηλ [k, r]; noise covariance 2L (Tr G/m) I in m dimensions."""
+    """(η Tr H/m) Σ_i 1/(2 − ηλ_i) [k] of the nonzero ηλ [k, r]; noise covariance 2L (Tr H/m) I in m dimensions."""
     return steps.sum(-1) / parameters * (1 / (2 - steps)).sum(-1)
 
 
@@ -60,6 +60,7 @@ def simulated_losses(
     steps: torch.Tensor,
     noise: torch.Tensor,
     start: torch.Tensor,
+    *,
     batch_size: float,
     count: int,
     trajectories: int,

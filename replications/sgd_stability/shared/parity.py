@@ -25,8 +25,13 @@ class ParityParameters(ExperimentParameters):
         return (784, *[self.width] * self.hidden_layers, 1)
 
 
+def parity(digits: torch.Tensor) -> torch.Tensor:
+    """1 for odd digits, −1 for even ones, float32."""
+    return (digits % 2 * 2 - 1).float()
+
+
 def parity_examples(run: ParityParameters, context: RunContext) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pixels 0…1 [n, 784] and targets [n, 1]: 1 for odd digits, −1 for even ones."""
+    """Pixels 0…1 [n, 784] and the parity of the digits [n, 1]."""
     split = context.data(run.dataset).train
     return _examples(split.inputs[: run.training_images], split.targets[: run.training_images], context.device)
 
@@ -41,4 +46,4 @@ def parity_accuracy(model: FullyConnected, run: ParityParameters, context: RunCo
 
 def _examples(images: torch.Tensor, digits: torch.Tensor, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     inputs = images.flatten(1).to(device, torch.float32).div_(255)
-    return inputs, (digits % 2 * 2 - 1).to(device, torch.float32)[:, None]
+    return inputs, parity(digits).to(device)[:, None]

@@ -31,6 +31,14 @@ class Network(NamedTuple):
         inner = active[..., None] * inputs[..., None, :]
         return torch.cat([before.relu(), inner.flatten(-2)], -1)
 
+    def loss_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> "Network":
+        """Of mean (f − y)² by a and by w, for targets [..., n]."""
+        before = _preactivations(self, inputs)
+        values = before.relu()
+        error = 2 * ((values @ self.outer[..., None])[..., 0] - targets) / targets.shape[-1]
+        back = (before > 0) * (error[..., None] * self.outer[..., None, :])
+        return Network((error[..., None, :] @ values)[..., 0, :], back.transpose(-2, -1) @ inputs)
+
     def squared_norm(self, weight: float) -> torch.Tensor:
         """Σ_j (‖w_j‖² + q a_j²) [...]: the weighted ℓ₂ norm of Wu 2025, squared (D22)."""
         return self.inner.square().sum((-2, -1)) + weight * self.outer.square().sum(-1)

@@ -33,8 +33,11 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     reference_line(axes, x=1.0, label="a plain step")
     reference_line(axes, x=3.0, label="the document's 3×")
     log_axis(axes, "x", ticks=[1, 1.5, 2, 3, 5, 8])
-    axes.set(xlabel="work / plain step (multiplications)", ylabel="spread of one draw / |mean|",
-             title="Cost and noise of a trace (● ResNet-20, ■ thin WRN)")  # fmt: skip
+    axes.set(
+        xlabel="work / plain step (multiplications)",
+        ylabel="spread of one draw / |mean|",
+        title="Cost and noise of a trace (● ResNet-20, ■ thin WRN)",
+    )
     figure.legend(loc="outside upper center", ncols=2)
     note(figure, "at initial weights, arithmetic only; seconds in benchmarks/trace_penalty (D11)", "deviation")
     return {"cost": figure}

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from common.figures import log_axis, mean_band, note, subplots
 
+from .shared.labels import MNIST_IMAGES
 from .shared.measure import READINGS, equations, readings, spectral_sums
 
 EQUATIONS = {
@@ -13,7 +14,6 @@ EQUATIONS = {
     "equation6_laplace": "equation 6, precision N H₊ + I",
 }
 SAME_FUNCTION = 1e-3
-PAPER_IMAGES = 60_000
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -60,6 +60,6 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     log_axis(panels[1], "x", ticks=sorted(table["alpha"].unique()))
     panels[1].set_xlabel("α")
     images = int(records["training_images"].iloc[0])
-    if images < PAPER_IMAGES:
-        note(figure, f"perceptron trained on {images:,} of {PAPER_IMAGES:,} images (D1)", "reduced")
+    if images < MNIST_IMAGES:
+        note(figure, f"perceptron trained on {images:,} of {MNIST_IMAGES:,} images (D1)", "reduced")
     return {"parameterisation": figure}

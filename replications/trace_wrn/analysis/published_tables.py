@@ -84,9 +84,14 @@ def _of_table_7(arms: pd.DataFrame) -> dict[str, float]:
     found = {"accuracy_change": mean["with"] - mean["without"]}
     for reading, factor in (("deviation", 1.0), ("error", SEEDS_OF_TABLE_7**0.5)):
         test = ttest_ind_from_stats(
-            mean["with"], factor * spread["with"], SEEDS_OF_TABLE_7,
-            mean["without"], factor * spread["without"], SEEDS_OF_TABLE_7, equal_var=False,
-        )  # fmt: skip
+            mean1=mean["with"],
+            std1=factor * spread["with"],
+            nobs1=SEEDS_OF_TABLE_7,
+            mean2=mean["without"],
+            std2=factor * spread["without"],
+            nobs2=SEEDS_OF_TABLE_7,
+            equal_var=False,
+        )
         found[f"welch_p_{reading}"] = float(test.pvalue)
     return found
 
@@ -105,8 +110,13 @@ def _tables(records: pd.DataFrame) -> Figure:
             axes.plot(own[name] / own[name].iloc[0], marker=marker, color=shade[name], label=label)
         for (reading, norm), line in zip(printed_norms(own).items(), ("--", ":"), strict=True):
             values = equation_7(own, norm)
-            axes.plot(values / (values.iloc[0] if len(values) else 1), marker="^", linestyle=line,
-                      color=shade["equation7"], label=f"Tr H + ‖w‖²/2, {READINGS_OF_NORM[reading]}")  # fmt: skip
+            axes.plot(
+                values / (values.iloc[0] if len(values) else 1),
+                marker="^",
+                linestyle=line,
+                color=shade["equation7"],
+                label=f"Tr H + ‖w‖²/2, {READINGS_OF_NORM[reading]}",
+            )
         log_axis(axes, "y", ticks=[0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20])
         reference_line(axes, y=1.0, label="γ = 0")
         axes.set_xticks(range(len(own)), [gamma_text(value) for value in own["weight_decay"]])

@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 
 from common.figures import colours, log_axis, mean_band, note, reference_line, subplots
 
+from .shared.labels import MNIST_IMAGES
+
 BATCH = 128
 QUANTITIES = {
     "trace_hessian": "Tr H",
@@ -13,7 +15,6 @@ QUANTITIES = {
     "squared_hessian": "Tr H²",
     "squared_ggn": "Tr G²",
 }
-PAPER_IMAGES = 60_000
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -47,8 +48,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     first = records.iloc[0]
     for figure in drawn.values():
         note(figure, "perceptron on MNIST: the document does not say which network it shows (D8)", "deviation")
-        if first["training_images"] < PAPER_IMAGES:
-            note(figure, f"all images: {first['full_images']:,} instead of {PAPER_IMAGES:,} (D1)", "reduced")
+        if first["training_images"] < MNIST_IMAGES:
+            note(figure, f"all images: {first['full_images']:,} instead of {MNIST_IMAGES:,} (D1)", "reduced")
     return drawn
 
 
@@ -64,9 +65,16 @@ def _batches(records: pd.DataFrame) -> Figure:
             ratio = own[name].to_numpy() / own["run"].map(full[name]).to_numpy()
             if not len(ratio):
                 continue
-            boxes = axes.boxplot([ratio], positions=[place], widths=0.6, patch_artist=True, sym="", whis=(5, 95),
-                                 medianprops={"color": "#000000"}, boxprops={"facecolor": shade[name], "alpha": 0.35,
-                                 "edgecolor": shade[name]})  # fmt: skip
+            boxes = axes.boxplot(
+                [ratio],
+                positions=[place],
+                widths=0.6,
+                patch_artist=True,
+                sym="",
+                whis=(5, 95),
+                medianprops={"color": "#000000"},
+                boxprops={"facecolor": shade[name], "alpha": 0.35, "edgecolor": shade[name]},
+            )
             boxes["boxes"][0].set_label(f"_{label}")
             axes.plot(place, ratio.mean(), "D", color=shade[name], label="_mean over batches")
         axes.set_xticks(range(len(QUANTITIES)), list(QUANTITIES.values()))

@@ -7,7 +7,7 @@ from matplotlib.ticker import NullFormatter
 from common.figures import colours, subplots
 
 from ..shared.published import TABLES
-from .shared.labels import gamma_text, say_what_differs
+from .shared.labels import HOLLOW, gamma_text, say_what_differs
 from .shared.measure import READINGS, gaps_and_curvature
 
 CONVOLUTIONAL_ERROR = 0.2
@@ -41,8 +41,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
             axes = panels[row, column]
             places = [[r.weight_decay for r in published].index(gamma) for gamma in own["weight_decay"]]
             axes.plot(places, own[metric], "o", color=shade["ours"], label="ours")
-            axes.plot([getattr(r, printed) for r in published], "D", mfc="none", mew=1.5, ms=7,
-                      color=shade["published"], label="published")  # fmt: skip
+            values = [getattr(line, printed) for line in published]
+            axes.plot(values, color=shade["published"], label="published", **HOLLOW)
             if metric != "loss_gap":  # which may be negative
                 axes.set_yscale("log")
                 axes.yaxis.set_minor_formatter(NullFormatter())

@@ -9,12 +9,12 @@ from scipy.special import stdtrit
 from common.figures import colours, note, reference_line, subplots
 
 from ..shared.published import MLP_TEST_ACCURACY, TABLES
-from .shared.labels import gamma_text
+from .shared.labels import HOLLOW, MNIST_IMAGES, gamma_text
 from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, spectral_sums
 
 FITTED_ERROR = 0.1
 NORM_ERROR = 0.2
-PAPER_IMAGES, PAPER_EPOCHS = 60_000, 50
+PAPER_EPOCHS = 50
 PANELS = {
     "loss_gap": "ΔL, test − training loss (nats)",
     "error_gap": "ΔE, training − test accuracy (%)",
@@ -97,17 +97,23 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         "fig1_perceptron": _spectra(records),
     }
     first = records.iloc[0]
-    if first["training_images"] < PAPER_IMAGES or first["epochs"] != PAPER_EPOCHS:
-        text = f"{first['training_images']:,} of {PAPER_IMAGES:,} images, {first['epochs']} epochs (D1)"
+    if first["training_images"] < MNIST_IMAGES or first["epochs"] != PAPER_EPOCHS:
+        text = f"{first['training_images']:,} of {MNIST_IMAGES:,} images, {first['epochs']} epochs (D1)"
         for figure in drawn.values():
             note(figure, text, "reduced")
     return drawn
 
 
 def points(
-    axes: Axes, table: pd.DataFrame, metric: str, *, shift: float = 0.0, label: str = "", colour: str | None = None,
+    axes: Axes,
+    table: pd.DataFrame,
+    metric: str,
+    *,
+    shift: float = 0.0,
+    label: str = "",
+    colour: str | None = None,
     marker: str = "o",
-) -> None:  # fmt: skip
+) -> None:
     """Mean over seeds with its 95 % interval at each weight decay, spaced evenly; single seeds pale."""
     values = sorted(table["weight_decay"].unique())
     groups = [table.loc[table["weight_decay"] == value, metric].to_numpy(dtype=float) for value in values]
@@ -126,6 +132,7 @@ def points(
 
 def _table(table: pd.DataFrame) -> Figure:
     figure, panels = subplots(3, 2, size=(7.0, 8.2))
+    shade = colours(["ours", "published"])
     values = sorted(table["weight_decay"].unique())
     published = {row.weight_decay: row for row in TABLES["mlp"].rows}
     for axes, (metric, label) in zip(panels.flat, PANELS.items(), strict=True):
@@ -135,8 +142,7 @@ def _table(table: pd.DataFrame) -> Figure:
             shown = [MLP_TEST_ACCURACY[list(published).index(values[place])] for place in known]
         else:
             shown = [getattr(published[values[place]], COLUMNS[metric]) for place in known]
-        axes.plot(known, shown, "D", mfc="none", mew=1.5, ms=7, color=colours(["ours", "published"])["published"],
-                  label="published, one run")  # fmt: skip
+        axes.plot(known, shown, color=shade["published"], label="published, one run", **HOLLOW)
         axes.set_title(label)
     for axes in panels[-1]:
         axes.set_xlabel("weight decay γ")
@@ -155,13 +161,13 @@ def _readings(table: pd.DataFrame) -> Figure:
     figure, axes = subplots(size=(6.2, 5.0))
     shade = colours([*READINGS, "published", "gap"])
     for number, (metric, label) in enumerate(READINGS.items()):
-        points(axes, _relative(table, metric), metric, shift=0.09 * (number - 1.5), label=label, colour=shade[metric],
-               marker="os^v"[number])  # fmt: skip
+        own, marker = _relative(table, metric), "os^v"[number]
+        points(axes, own, metric, shift=0.09 * (number - 1.5), label=label, colour=shade[metric], marker=marker)
     values = sorted(table["weight_decay"].unique())
     rows = {row.weight_decay: row.measure for row in TABLES["mlp"].rows}
     if all(value in rows for value in values):
-        axes.plot([rows[value] / rows[0.0] for value in values], "D", mfc="none", mew=1.6, ms=8,
-                  color=shade["published"], label="published a")  # fmt: skip
+        relative = [rows[value] / rows[0.0] for value in values]
+        axes.plot(relative, color=shade["published"], label="published a", **HOLLOW)
     points(axes, _relative(table, "loss_gap"), "loss_gap", shift=0.27, label="ΔL", colour=shade["gap"], marker="P")
     axes.set(xlabel="weight decay γ", ylabel="value / value at γ = 0", title="Which reading of a falls with γ?")
     figure.legend(loc="outside upper center", ncols=3)

@@ -29,8 +29,15 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         for name, label in (("sharpness", "λ₁"), ("trace", "Tr H")):
             label = label if seed == records["seed"].min() else ""
             axes.loglog(own["loss"], own[name], "-o", color=shade[name], label=f"{label}, ray" if label else "_ray")
-            axes.loglog(own["rescaled_loss"], own[f"rescaled_{name}"], "--s", color=shade[name], mfc="none", mew=1,
-                        label=f"{label}, layers rescaled" if label else "_rescaled")  # fmt: skip
+            axes.loglog(
+                own["rescaled_loss"],
+                own[f"rescaled_{name}"],
+                "--s",
+                color=shade[name],
+                mfc="none",
+                mew=1,
+                label=f"{label}, layers rescaled" if label else "_rescaled",
+            )
     axes.invert_xaxis()
     axes.set(xlabel="training loss (nats)", ylabel="curvature", title="Theorem 1 · curvature as the loss goes to 0")
     axes.legend(loc="lower left")

@@ -11,7 +11,8 @@ from common.experiments.seeds import stream_seed
 from common.models.all_convolutional import AllConvolutional
 from common.models.preactivation_resnet import PreactivationResNet
 from common.models.wide_resnet import WideResNet
-from common.training.images import averaged_down
+from common.training.images import ImageBatches, averaged_down
+from common.training.residual import Objective, Recipe, ResidualTraining, cross_entropy
 
 from .perceptron import PAPER
 
@@ -72,6 +73,42 @@ def initialised(run: ConvolutionalParameters, context: RunContext, classes: int)
     model.initialise(context.generator(run, "init"))
     moved: nn.Module = model.to(context.device)
     return moved
+
+
+def train_through(
+    run: ConvolutionalParameters,
+    context: RunContext,
+    model: nn.Module,
+    images: Split,
+    *,
+    source: torch.Generator,
+    objective: Objective = cross_entropy,
+) -> ResidualTraining:
+    """Train one network to its end, or from its checkpoint on, with a record an epoch.
+
+    Args:
+        source: what the objective draws from, which checkpoints keep.
+    """
+    recipe = Recipe(run.epochs, run.batch_size, run.learning_rate, run.momentum, run.weight_decay, fast=run.fast)
+    batches = ImageBatches(images.inputs, images.targets, augment=run.augment)
+    training = ResidualTraining(model, batches, recipe, context.generator(run, "batches"), objective=objective)
+    if (state := context.restore()) is not None:
+        training.restore(state["training"])
+        source.set_state(state["source"])
+    while not training.over:
+        loss = training.one_epoch()
+        context.record(run, kind="epoch", epoch=training.epoch, step_loss=loss, norm=weight_norm(model))
+        context.progress(training.epoch, run.epochs + 1)
+        context.checkpoint({"training": training.state(), "source": source.get_state()})
+    return training
+
+
+def performance(training: ResidualTraining, train: Split, test: Split) -> dict[str, float]:
+    """Loss (nats) and error on both splits."""
+    found = {}
+    for label, split in (("training", train), ("test", test)):
+        found[f"{label}_loss"], found[f"{label}_error"] = training.evaluate(split.inputs, split.targets)
+    return found
 
 
 def weight_norm(model: nn.Module) -> float:

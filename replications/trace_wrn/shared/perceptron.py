@@ -8,7 +8,7 @@ import torch
 
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.models.mnist_perceptron import MnistPerceptron
-from common.training import FullyConnectedEnsemble, HeavyBall
+from common.training import Evaluation, FullyConnectedEnsemble, HeavyBall
 from common.training.schedules import linear_decay
 
 PAPER = "Practical PAC-Bayes 2021"
@@ -133,10 +133,10 @@ class Training:
         norms = self.ensemble.weights.double().norm(dim=1)
         return [
             {
-                "training_loss": float(training[0][member]),
-                "training_error": float(training[1][member]),
-                "test_loss": float(test[0][member]),
-                "test_error": float(test[1][member]),
+                "training_loss": float(training.loss[member]),
+                "training_error": float(training.error[member]),
+                "test_loss": float(test.loss[member]),
+                "test_error": float(test.error[member]),
                 "norm": float(norms[member]),
             }
             for member in range(len(self.runs))
@@ -150,8 +150,7 @@ class Training:
         for part, expected in zip(images.split(CHUNK), targets.split(CHUNK), strict=True):
             yield normalised(part), expected.expand(len(self.runs), -1)
 
-    def _evaluate(self, chunks: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Mean cross-entropy and share of wrong predictions of each member, float64 [members]."""
+    def _evaluate(self, chunks: Iterator[tuple[torch.Tensor, torch.Tensor]]) -> Evaluation:
         loss = torch.zeros(len(self.runs), dtype=torch.float64)
         wrong, count = torch.zeros_like(loss), 0
         for inputs, targets in chunks:
@@ -160,10 +159,10 @@ class Training:
             loss += own.view(targets.shape).sum(1).cpu()
             wrong += (logits.argmax(2) != targets).sum(1).cpu()
             count += targets.shape[1]
-        return loss / count, wrong / count
+        return Evaluation(loss / count, wrong / count)
 
     def lost(self, member: int) -> bool:
-        """Whether a member has left the numbers; the framework is then told."""
+        """Whether a member's weights are no longer finite; the framework is then told."""
         if bool(self.ensemble.weights[member].isfinite().all()):
             return False
         self.context.diverged(self.runs[member], f"weights not finite after {self.epoch} epochs")

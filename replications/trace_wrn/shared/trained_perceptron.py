@@ -1,7 +1,6 @@
 """The perceptron that `weight_decay_paradox` trained and kept, and its images, for what is measured on it elsewhere."""
 
 import torch
-from torch import nn
 
 from common.experiments import RunContext
 from common.experiments.seeds import stream_seed
@@ -10,7 +9,7 @@ from common.models.mnist_perceptron import MnistPerceptron
 from .perceptron import PerceptronParameters, normalised
 
 
-def network_of(run: PerceptronParameters, context: RunContext, at: str = "trained") -> nn.Module:
+def network_of(run: PerceptronParameters, context: RunContext, at: str = "trained") -> MnistPerceptron:
     """The network of the needed run `network`, with "initial" or "trained" weights, in evaluation mode."""
     weights = context.artifact(run, "network", "weights")[at]
     model = MnistPerceptron().to(weights)

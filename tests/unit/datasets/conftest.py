@@ -28,10 +28,16 @@ def registry(digits: dict[str, bytes]) -> Callable[..., Registry]:
 
     def make(*sources: dict[str, Any], **changes: Any) -> Registry:
         entry = {
-            "title": "Digits", "version": "1", "licence": "CC0", "citation": "none", "format": "idx", "classes": 3,
-            "files": described(digits), "sources": list(sources),
+            "title": "Digits",
+            "version": "1",
+            "licence": "CC0",
+            "citation": "none",
+            "format": "idx",
+            "classes": 3,
+            "files": described(digits),
+            "sources": list(sources),
             "splits": {"train": ["train-images", "train-labels"], "test": ["test-images", "test-labels"]},
-        }  # fmt: skip
+        }
         return Registry.model_validate({"digits": {**entry, **changes}})
 
     return make

@@ -62,21 +62,12 @@ def test_without_network_and_mirror_the_message_holds_each_attempt_and_both_ways
         load("digits", sources)
     message = str(error.value)
     assert "\n" not in message
-    for part in (
-        "npm digits-data@1.0.0: ",
-        "set REPLICATIONS_MIRROR to a folder that holds digits/",
-        str(cache),
-    ):
+    for part in ("npm digits-data@1.0.0: ", "set REPLICATIONS_MIRROR to a folder that holds digits/", str(cache)):
         assert part in message
 
 
 def test_offline_skips_clients_but_reads_the_mirror(
-    cache: Path,
-    registry: Make,
-    mirror: Path,
-    digits: dict[str, bytes],
-    npm: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cache: Path, registry: Make, mirror: Path, digits: dict[str, bytes], npm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REPLICATIONS_OFFLINE", "1")
     report = fetch("digits", registry(NPM))
@@ -114,10 +105,7 @@ def test_a_client_that_is_missing_is_recorded_and_the_next_source_serves(
     cache: Path, registry: Make, npm: Path
 ) -> None:
     report = fetch("digits", registry(APT, NPM))
-    assert outcomes(report)[1:] == [
-        ("apt dataset-digits", "not installed"),
-        ("npm digits-data@1.0.0", "used"),
-    ]
+    assert outcomes(report)[1:] == [("apt dataset-digits", "not installed"), ("npm digits-data@1.0.0", "used")]
     assert report.attempts[1].reason == "apt-get is not installed"
     assert digest("digits", registry=registry()) == report.digest
 
@@ -229,9 +217,15 @@ PREPARED = [prepare_mirror, prepare_npm, prepare_apt, prepare_pip, prepare_torch
 
 @pytest.mark.parametrize("prepare", PREPARED)
 def test_every_kind_of_source_delivers_and_leaves_nothing_but_the_files(
-    tmp_path: Path, cache: Path, mirror: Path, registry: Make, digits: dict[str, bytes], client: Client,
-    monkeypatch: pytest.MonkeyPatch, prepare: Callable[..., dict[str, Any]],
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    cache: Path,
+    mirror: Path,
+    registry: Make,
+    digits: dict[str, bytes],
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    prepare: Callable[..., dict[str, Any]],
+) -> None:
     source = prepare(digits, tmp_path=tmp_path, client=client, monkeypatch=monkeypatch)
     report = fetch("digits", registry(source))
     assert report.attempts[-1].outcome == "used", report.explanation()
@@ -243,9 +237,15 @@ def test_every_kind_of_source_delivers_and_leaves_nothing_but_the_files(
 
 @pytest.mark.parametrize("prepare", PREPARED)
 def test_the_digest_is_checked_after_every_kind_of_source(
-    tmp_path: Path, cache: Path, mirror: Path, registry: Make, digits: dict[str, bytes], client: Client,
-    monkeypatch: pytest.MonkeyPatch, prepare: Callable[..., dict[str, Any]],
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    cache: Path,
+    mirror: Path,
+    registry: Make,
+    digits: dict[str, bytes],
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    prepare: Callable[..., dict[str, Any]],
+) -> None:
     source = prepare(damaged(digits), tmp_path=tmp_path, client=client, monkeypatch=monkeypatch)
     report = fetch("digits", registry(source))
     assert not report.available

@@ -192,13 +192,21 @@ def test_a_damaged_network_is_one_phrase(tmp_path: Path, decoder, name: str, con
 
 
 def small_registry(source: dict[str, object], **files: bytes) -> Registry:
-    entry = {"title": "T", "version": "1", "licence": "none", "citation": "none", "format": "files",
-             "decoders": ["plain", "tu_text", "adjacency_text", "edge_text", "counted_edges", "graph_tool"],
-             "sources": [source]}  # fmt: skip
+    entry = {
+        "title": "T",
+        "version": "1",
+        "licence": "none",
+        "citation": "none",
+        "format": "files",
+        "decoders": ["plain", "tu_text", "adjacency_text", "edge_text", "counted_edges", "graph_tool"],
+        "sources": [source],
+    }
     return Registry.model_validate(
-        {name.lower(): {**entry, "files": described({f"{name}.{ending}": content})}
-         for (name, ending), content in ((key.split("__"), value) for key, value in files.items())}
-    )  # fmt: skip
+        {
+            name.lower(): {**entry, "files": described({f"{name}.{ending}": content})}
+            for (name, ending), content in ((key.split("__"), value) for key, value in files.items())
+        }
+    )
 
 
 def test_networks_and_collections_come_through_the_registry(cache: Path, mirror: Path) -> None:

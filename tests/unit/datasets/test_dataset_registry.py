@@ -96,13 +96,21 @@ def test_a_set_of_ones_own_is_an_entry_and_two_files(cache: Path, mirror: Path) 
         "test.safetensors": save({"inputs": inputs[:1].float(), "targets": torch.tensor([1])}),
     }
     write_all(mirror / "mine", content)
-    own = Registry.model_validate({
-        "mine": {
-            "title": "Mine", "version": "1", "licence": "CC0", "citation": "none", "format": "safetensors",
-            "classes": 2, "files": described(content), "sources": [{"kind": "mirror", "folders": ["mine"]}],
-            "splits": {"train": ["train.safetensors"], "test": ["test.safetensors"]},
+    own = Registry.model_validate(
+        {
+            "mine": {
+                "title": "Mine",
+                "version": "1",
+                "licence": "CC0",
+                "citation": "none",
+                "format": "safetensors",
+                "classes": 2,
+                "files": described(content),
+                "sources": [{"kind": "mirror", "folders": ["mine"]}],
+                "splits": {"train": ["train.safetensors"], "test": ["test.safetensors"]},
+            }
         }
-    })  # fmt: skip
+    )
     loaded = load("mine", own)
     assert torch.equal(loaded.train.inputs, inputs)
     assert loaded.train.targets.tolist() == [0, 1]

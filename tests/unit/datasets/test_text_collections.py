@@ -12,7 +12,7 @@ from common.datasets.text_collections import movie_reviews_csv, paraphrase_text,
 
 
 def decoded(decoder, folder: Path, name: str) -> tuple[list[str], list[int]]:
-    (_, content), = decoder(folder, name)  # fmt: skip
+    [(_, content)] = decoder(folder, name)
     tensors = safetensors.torch.load(content)
     assert tensors["inputs"].dtype == torch.uint8
     assert tensors["targets"].dtype == torch.int64

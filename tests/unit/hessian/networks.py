@@ -80,9 +80,15 @@ def family(name: str) -> tuple[nn.Module, torch.Tensor]:
     frozen = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
     frozen[0].weight.requires_grad_(False)
     convolutions = nn.Sequential(
-        nn.Conv2d(2, 3, (3, 2), stride=(1, 2), padding=(1, 0)), nn.BatchNorm2d(3), nn.ReLU(inplace=True),
-        nn.Conv2d(3, 4, 1, bias=False), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 3),
-    )  # fmt: skip
+        nn.Conv2d(2, 3, (3, 2), stride=(1, 2), padding=(1, 0)),
+        nn.BatchNorm2d(3),
+        nn.ReLU(inplace=True),
+        nn.Conv2d(3, 4, 1, bias=False),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(12, 3),
+    )
     convolutions[1].running_mean.normal_(), convolutions[1].running_var.uniform_(0.5, 2)
     families: dict[str, tuple[nn.Module, torch.Tensor]] = {
         "linear": (nn.Linear(4, 3), vectors),
@@ -90,17 +96,37 @@ def family(name: str) -> tuple[nn.Module, torch.Tensor]:
         "relu": (nn.Sequential(nn.Linear(4, 5), nn.ReLU(inplace=True), nn.Linear(5, 3)), vectors),
         "convolutional": (convolutions, pictures),
         "smooth convolutional": (
-            nn.Sequential(nn.Conv2d(2, 3, 3, dilation=(1, 2)), nn.GroupNorm(3, 3), nn.SiLU(), nn.Flatten(),
-                          nn.Linear(12, 3)), pictures,
+            nn.Sequential(
+                nn.Conv2d(2, 3, 3, dilation=(1, 2)), nn.GroupNorm(3, 3), nn.SiLU(), nn.Flatten(), nn.Linear(12, 3)
+            ),
+            pictures,
         ),
         "deep convolutional": (
-            nn.Sequential(nn.Conv2d(2, 2, 3, padding=1), nn.Tanh(), nn.Conv2d(2, 2, 3, padding=1),
-                          nn.ReLU(inplace=True), nn.Conv2d(2, 2, 2), nn.SiLU(), nn.MaxPool2d(2),
-                          nn.Conv2d(2, 3, (2, 1)), nn.Flatten(), nn.Linear(6, 3)), pictures,
+            nn.Sequential(
+                nn.Conv2d(2, 2, 3, padding=1),
+                nn.Tanh(),
+                nn.Conv2d(2, 2, 3, padding=1),
+                nn.ReLU(inplace=True),
+                nn.Conv2d(2, 2, 2),
+                nn.SiLU(),
+                nn.MaxPool2d(2),
+                nn.Conv2d(2, 3, (2, 1)),
+                nn.Flatten(),
+                nn.Linear(6, 3),
+            ),
+            pictures,
         ),
         "tokens": (
-            nn.Sequential(nn.Embedding(4, 3, padding_idx=2), nn.LayerNorm(3), nn.Linear(3, 4), nn.GELU(),
-                          nn.RMSNorm(4), nn.Flatten(), nn.Linear(12, 3)), tokens,
+            nn.Sequential(
+                nn.Embedding(4, 3, padding_idx=2),
+                nn.LayerNorm(3),
+                nn.Linear(3, 4),
+                nn.GELU(),
+                nn.RMSNorm(4),
+                nn.Flatten(),
+                nn.Linear(12, 3),
+            ),
+            tokens,
         ),
         "attention": (Positions(), tokens),
         "tied": (Tied(), tokens),
@@ -109,7 +135,7 @@ def family(name: str) -> tuple[nn.Module, torch.Tensor]:
         "functional": (Functional(), vectors),
         "weight by hand": (Functional(by_hand=True), vectors),
         "no rule": (Halved(), torch.randn(COUNT, 6)),
-    }  # fmt: skip
+    }
     model, inputs = families[name]
     for parameter in model.parameters():  # no symmetric starting points
         with torch.no_grad():

@@ -1,14 +1,18 @@
 """The table of measures, and the guide."""
 
+import importlib
+import re
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from common.hessian import MEASURES, Estimate, Problem, measure
+from common.hessian import MEASURES, Estimate, Problem, measure, non_uniformity
+from common.hessian.estimates import square_root
 
-GUIDE = Path(__file__).parents[3] / "docs" / "toolkit.md"
+ROOT = Path(__file__).parents[3]
+GUIDE, PACKAGE = ROOT / "docs" / "toolkit.md", ROOT / "common" / "hessian"
 
 
 def problem(reduction: str = "mean") -> Problem:
@@ -53,6 +57,38 @@ def test_same_seed_gives_the_same_numbers_and_another_seed_others():
 def test_estimates_print_as_many_digits_as_they_have():
     assert str(Estimate(123.456, 2.5, cost=3.0, method="draws")) == "123.5 ± 2.5 (draws, 3.0 gradients)"
     assert "NOT converged" in str(Estimate(1.0, 0.5, method="draws", converged=False))
+
+
+def test_an_error_bound_survives_a_factor_and_a_square_root():
+    largest = Estimate(4.0, 0.2, bound=0.1, passes=3, cost=6.0, seed=1, converged=False, reason="few products")
+    doubled, root = largest.scaled(2.0, "doubled"), square_root(largest, "root")
+    assert (doubled.value, doubled.standard_error, doubled.bound) == (8.0, 0.4, 0.2)
+    assert (root.value, root.standard_error, root.bound) == (2.0, 0.05, 0.025)
+    for made in (doubled, root):
+        assert (made.passes, made.cost, made.seed, made.converged) == (3, 6.0, 1, False)
+        assert made.reason == "few products"
+    assert square_root(Estimate(0.0, bound=0.01), "root").bound == pytest.approx(0.1)
+
+
+def test_the_bound_of_an_eigenvalue_is_carried_into_the_non_uniformity():
+    early, late = (non_uniformity(problem(), products=products) for products in (2, 40))
+    assert early.bound > late.bound > 0
+    assert abs(early.value - late.value) <= early.bound
+
+
+def test_every_name_of_the_glossary_is_in_the_code():
+    rows = GUIDE.read_text().split("## Words")[1].split("## ")[0].splitlines()
+    places = [row.rsplit("|", 2)[1] for row in rows if row.startswith("| ") and "---" not in row][1:]
+    assert len(places) > 25
+    for name in re.findall(r"`([^`]+)`", " ".join(places)):
+        if name.endswith(".py"):
+            assert (PACKAGE / name).exists(), name
+            continue
+        owner, _, attribute = name.partition(".")
+        modules = [importlib.import_module(f"common.hessian.{path.stem}") for path in PACKAGE.glob("[a-z]*.py")]
+        found = [getattr(module, owner) for module in modules if hasattr(module, owner)]
+        assert found, name
+        assert not attribute or attribute in {*dir(found[0]), *getattr(found[0], "__annotations__", {})}, name
 
 
 def test_the_first_example_of_the_guide_runs_in_ten_lines(capsys):

@@ -72,9 +72,7 @@ NETWORKS = {
     "ResidualCifar": lambda: (ResidualCifar(8, width=2, classes=3), pictures(3, 8)),
     "PreactivationResNet": lambda: (PreactivationResNet(11, width=2, classes=3), pictures(3, 8)),
     "WideResNet": lambda: (WideResNet(10, 1, classes=3, base=2), pictures(3, 8)),
-    "ModularTransformer": lambda: (
-        ModularTransformer(5, layers=1, width=4, heads=2), torch.randint(0, 5, (COUNT, 2)),
-    ),
+    "ModularTransformer": lambda: (ModularTransformer(5, layers=1, width=4, heads=2), torch.randint(0, 5, (COUNT, 2))),
     "LayeredTransformer": lambda: (
         LayeredTransformer(ModularTransformer(5, layers=1, width=4, heads=2).initialise([torch.Generator()]), 0),
         torch.randint(0, 5, (COUNT, 2)),
@@ -85,11 +83,12 @@ NETWORKS = {
         pictures(3, 6),
     ),
     "ResNet": lambda: (
-        nn.Sequential(Stem(), BasicBlock(64, 3, stride=2), MeanOverPositions(), nn.Linear(3, 2)), pictures(3, 12),
+        nn.Sequential(Stem(), BasicBlock(64, 3, stride=2), MeanOverPositions(), nn.Linear(3, 2)),
+        pictures(3, 12),
     ),
     "GCN": lambda: (graph_network("gcn"), graphs()),
     "MPNN": lambda: (graph_network("mpnn"), graphs()),
-}  # fmt: skip
+}
 """A small instance of each family and inputs for it."""
 
 
@@ -161,4 +160,5 @@ def test_no_family_of_networks_is_left_out():
             if ours and not name.startswith("_"):
                 found.add(thing)
     tested = {type(part) for name in NETWORKS for part in build(name)[0].modules()}
-    assert found <= tested, f"add a small instance of {found - tested} to NETWORKS"
+    missing = {kind for kind in found if not any(issubclass(part, kind) for part in tested)}
+    assert not missing, f"add a small instance of {missing} to NETWORKS"

@@ -68,7 +68,7 @@ def test_forms_are_those_of_products(kind, tanh):
     problem, _ = tanh
     vector = torch.randn(problem.size, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     matrix = kind(problem)
-    assert matrix.form(vector) == pytest.approx(float(vector @ (matrix @ vector)))
+    assert matrix.quadratic_form(vector) == pytest.approx(float(vector @ (matrix @ vector)))
 
 
 def test_forms_by_parameter_use_the_diagonal_blocks(tanh):

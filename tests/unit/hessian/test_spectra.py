@@ -24,9 +24,10 @@ def test_extreme_eigenpairs_are_those_of_the_dense_hessian(case):
     problem, matrices = case
     exact = torch.linalg.eigvalsh(matrices.hessian)
     for which, expected in (
-        ("largest", exact.flip(0)[:3]), ("smallest", exact[:3]),
+        ("largest", exact.flip(0)[:3]),
+        ("smallest", exact[:3]),
         ("magnitude", exact[exact.abs().argsort(descending=True)[:3]]),
-    ):  # fmt: skip
+    ):
         found = eigenpairs(Hessian(problem), 3, which=which, relative_error=1e-8, seed=1)
         assert found.converged
         torch.testing.assert_close(found.values, expected, rtol=1e-6, atol=1e-8)
@@ -64,13 +65,11 @@ def test_close_extreme_eigenvalues_are_not_taken_for_each_other(gap, which):
     for relative_error in (1e-2, 1e-3):
         for seed in range(50):
             start = torch.randn(1000, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-            values, _, _, errors, products, converged = lanczos(
-                lambda v: scale * v, start, 1, which=which, relative_error=relative_error, products=100
-            )
-            assert converged
-            assert products < 25
-            assert float(errors) <= relative_error
-            missed += abs(float(values) - extreme) > float(errors)
+            found = lanczos(lambda v: scale * v, start, 1, which=which, relative_error=relative_error, products=100)
+            assert found.converged
+            assert found.products < 25
+            assert float(found.errors) <= relative_error
+            missed += abs(float(found.values) - extreme) > float(found.errors)
     assert missed <= 2
 
 
@@ -78,10 +77,8 @@ def test_further_eigenpairs_next_to_close_ones_are_found():
     scale = torch.cat([torch.tensor([1, 0.97, 0.96, 0.8, 0.6]), 0.02 * torch.arange(495) / 495]).double()
     for seed in range(20):
         start = torch.randn(500, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        values, _, _, errors, *_ = lanczos(
-            lambda v: scale * v, start, 3, which="largest", relative_error=1e-3, products=100
-        )
-        assert bool(((values - scale[:3]).abs() <= errors).all())
+        found = lanczos(lambda v: scale * v, start, 3, which="largest", relative_error=1e-3, products=100)
+        assert bool(((found.values - scale[:3]).abs() <= found.errors).all())
 
 
 def test_too_few_products_are_reported_as_not_converged(tanh):
@@ -94,12 +91,12 @@ def test_lanczos_on_indefinite_degenerate_and_zero_matrices():
     for diagonal in ([3.0, -5.0, 1.0, 0.0], [2.0, 2.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, -1.0, -1.0]):
         scale = torch.tensor(diagonal, dtype=torch.float64)
         start = torch.randn(4, generator=torch.Generator().manual_seed(0)).double()
+        product = lambda v, scale=scale: scale * v  # noqa: E731
         for count in (1, 2, 4):
-            values, vectors, *_ = lanczos(
-                lambda v: scale * v, start, count, which="largest", relative_error=1e-10, products=50  # noqa: B023
-            )  # fmt: skip
-            assert len(values) == count
-            torch.testing.assert_close(scale[:, None] * vectors, vectors * values, rtol=0, atol=1e-8)
+            found = lanczos(product, start, count, which="largest", relative_error=1e-10, products=50)
+            assert len(found.values) == count
+            images = scale[:, None] * found.vectors
+            torch.testing.assert_close(images, found.vectors * found.values, rtol=0, atol=1e-8)
 
 
 def test_eigenvalues_that_do_not_exist_are_refused(tanh):

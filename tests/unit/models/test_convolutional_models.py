@@ -10,7 +10,7 @@ from torch import nn
 from common.models.all_convolutional import AllConvolutional
 from common.models.mnist_perceptron import MnistPerceptron
 from common.models.preactivation_resnet import PreactivationResNet
-from common.models.residual_initialisation import initialise_convolutions
+from common.models.residual import initialise_convolutions
 from common.models.wide_resnet import WideResNet
 
 THIN: dict[str, Any] = {

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from common.models import MnistConvNet, initialise_uniform
+from common.models import FullyConnected, MnistConvNet, initialise_uniform, rescale
 
 
 def test_mnist_network_has_21840_parameters():
@@ -39,3 +39,11 @@ def test_initial_weights_fill_the_range_of_pytorchs_default():
 def test_a_layer_without_a_rule_is_refused():
     with pytest.raises(ValueError, match="LayerNorm"):
         initialise_uniform(nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), torch.Generator())
+
+
+def test_rescaled_layers_leave_the_function() -> None:
+    model, inputs = FullyConnected((7, 6, 5, 3)).double(), torch.randn(5, 7).double()
+    before, first = model(inputs), model.layers[0].get_parameter("weight").detach().clone()
+    rescale(model, 3.0)
+    assert torch.allclose(model(inputs), before, rtol=1e-10)
+    assert torch.equal(model.layers[0].get_parameter("weight"), 3 * first)

@@ -42,9 +42,12 @@ def official(network: nn.Sequential) -> dict[str, torch.Tensor]:
     made["bert.embeddings.position_embeddings.weight"] = network.state_dict()["0.position.weight"]
     made["bert.embeddings.token_type_embeddings.weight"] = network.state_dict()["0.token_type.weight"]
     parts = {
-        "attention.self.query": "query", "attention.self.key": "key", "attention.self.value": "value",
-        "attention.output.dense": "mix", "attention.output.LayerNorm": "norm",
-    }  # fmt: skip
+        "attention.self.query": "query",
+        "attention.self.key": "key",
+        "attention.self.value": "value",
+        "attention.output.dense": "mix",
+        "attention.output.LayerNorm": "norm",
+    }
     rest = {"intermediate.dense": "expand", "output.dense": "contract", "output.LayerNorm": "norm"}
     last = len(network) - 3
     for layer in range(last):

@@ -15,14 +15,21 @@ RATE = 0.1
 
 
 def rule(
-    weights: torch.Tensor, *, kind: type[PerturbedOpt] = PerturbedOpt, rate: float = RATE, steps_per_epoch: int = 2,
-    seed: int = 0, **constants: Any,
-) -> PerturbedOpt:  # fmt: skip
+    weights: torch.Tensor,
+    *,
+    kind: type[PerturbedOpt] = PerturbedOpt,
+    rate: float = RATE,
+    steps_per_epoch: int = 2,
+    seed: int = 0,
+    **constants: Any,
+) -> PerturbedOpt:
     parameter = nn.Parameter(weights.clone())
     return kind(
-        torch.optim.SGD([parameter], lr=rate), PerturbationRule(**{"eta": 1.0, **constants}),
-        steps_per_epoch=steps_per_epoch, generator=torch.Generator().manual_seed(seed),
-    )  # fmt: skip
+        torch.optim.SGD([parameter], lr=rate),
+        PerturbationRule(**{"eta": 1.0, **constants}),
+        steps_per_epoch=steps_per_epoch,
+        generator=torch.Generator().manual_seed(seed),
+    )
 
 
 def linear(weights: torch.Tensor) -> torch.Tensor:
@@ -110,9 +117,11 @@ def small_network(kind: type[PerturbedOpt]) -> tuple[nn.Module, PerturbedOpt]:
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
     return model, kind(
-        torch.optim.Adam(model.parameters(), lr=0.01), PerturbationRule(eta=1.0), steps_per_epoch=2,
+        torch.optim.Adam(model.parameters(), lr=0.01),
+        PerturbationRule(eta=1.0),
+        steps_per_epoch=2,
         generator=torch.Generator().manual_seed(5),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("kind", [PerturbedOpt, IsotropicOpt])

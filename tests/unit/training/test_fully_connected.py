@@ -161,8 +161,9 @@ def test_a_descent_continued_from_its_state_ends_with_the_same_bits(stochastic: 
         through.advance(20)
     for _ in range(5):
         broken.advance(20)
-    later = descent(FullyConnectedEnsemble(SIZES, torch.zeros_like(broken.ensemble.weights)), stochastic,
-                    stopping_loss=0.12)  # fmt: skip
+    later = descent(
+        FullyConnectedEnsemble(SIZES, torch.zeros_like(broken.ensemble.weights)), stochastic, stopping_loss=0.12
+    )
     later.restore(copy.deepcopy(broken.state()))
     for _ in range(5):
         later.advance(20)

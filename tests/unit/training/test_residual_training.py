@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from common.datasets.splits import Split
 from common.models.wide_resnet import WideResNet
-from common.training.images import PADDING, ImageBatches, channel_statistics
+from common.training.images import PADDING, ImageBatches, Standardise
 from common.training.residual import Recipe, ResidualTraining, cross_entropy
 from common.training.schedules import linear_decay
 
@@ -58,14 +59,14 @@ def plain(padded: torch.Tensor, top: int, left: int, mirrored: bool, batches: Im
     """What a loader that treats one image after the other makes of it."""
     crop = padded[:, top : top + 8, left : left + 8]
     crop = crop.flip(-1) if mirrored else crop
-    return (crop - batches.mean[:, None, None]) / batches.deviation[:, None, None]
+    return batches.standardise(crop[None].byte())[0]
 
 
 def test_crops_and_flips_are_drawn_evenly() -> None:
     ramp = torch.arange(64, dtype=torch.uint8).view(1, 1, 8, 8).expand(1, 3, 8, 8) + 1
     batches = ImageBatches(ramp, torch.tensor([0]))
     found, _ = batches.take(torch.zeros(4000, dtype=torch.int64), torch.Generator().manual_seed(3))
-    centre = (found[:, 0, 4, 4] * batches.deviation[0] + batches.mean[0]).round()
+    centre = (found[:, 0, 4, 4] * batches.standardise.deviation[0] + batches.standardise.mean[0]).round()
     counts = torch.stack([(centre == value).sum() for value in centre.unique()])
     assert len(counts) > 60  # nearly every pixel of the image comes to lie there
     left_of_right = (found[:, 0, 4, 3] < found[:, 0, 4, 4]).double().mean()
@@ -86,10 +87,10 @@ def test_an_epoch_has_every_image_once_normalised_with_channels_last() -> None:
 
 
 def test_statistics_are_those_of_all_pixels_of_a_channel() -> None:
-    pictures, _ = images(9)
-    mean, deviation = channel_statistics(pictures)
-    assert torch.allclose(mean, pictures.float().mean((0, 2, 3)), rtol=1e-6)
-    assert torch.allclose(deviation, pictures.float().std((0, 2, 3), unbiased=False), rtol=1e-5)
+    pictures, targets = images(9)
+    found = ImageBatches(pictures, targets).standardise
+    assert torch.allclose(found.mean, pictures.float().mean((0, 2, 3)), rtol=1e-6)
+    assert torch.allclose(found.deviation, pictures.float().std((0, 2, 3), unbiased=False), rtol=1e-5)
 
 
 def test_what_are_not_bytes_of_images_is_refused() -> None:
@@ -166,3 +167,9 @@ def test_the_schedule_holds_falls_in_a_straight_line_and_holds_again() -> None:
     assert linear_decay(1.0) == pytest.approx(0.01)
     with pytest.raises(ValueError, match="in order"):
         linear_decay(0.5, hold=0.9, end=0.5)
+
+
+def test_statistics_may_be_given_as_shares_of_255() -> None:
+    pictures, targets = images(9)
+    by_shares = Standardise.by_shares(*Split("images", pictures, targets).channel_statistics())
+    assert torch.allclose(by_shares(pictures), ImageBatches(pictures, targets).normalise(pictures), atol=1e-5)

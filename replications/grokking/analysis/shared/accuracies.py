@@ -1,6 +1,6 @@
 """Panels of accuracy over steps, and what is drawn in them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,9 +73,10 @@ def dots(
     axis: str,
     values: Sequence[Any],
     columns: dict[str, str],
-    names: dict[Any, str],
+    *,
     title: str,
     records: pd.DataFrame,
+    names: Mapping[Any, str] | None = None,
 ) -> Figure:
     """A panel a measure, a row a setting: a point a seed, a bar at the mean; what has no value says so."""
     figure, panels = subplots(1, len(columns), size=(8.4, 0.45 * len(values) + 1.9), sharey=True)
@@ -92,7 +93,7 @@ def dots(
         if not table[column].notna().any():
             axes.set_xlim(0, 1)
         axes.set_title(label, fontsize=10, fontweight="normal")
-        axes.set_yticks(range(len(values)), [names.get(value, str(value)) for value in values])
+        axes.set_yticks(range(len(values)), [(names or {}).get(value, str(value)) for value in values])
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_ylim(len(values) - 0.5, -0.5)

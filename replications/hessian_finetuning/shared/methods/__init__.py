@@ -5,11 +5,10 @@ from .early_stopping import EarlyStopping
 from .label_smoothing import LabelSmoothing
 from .method import Batch, Method, Weights
 from .mixup import Mixup
-from .nso import Nso
+from .noise_injection import Nso, WpSgd
 from .sgd import Sgd
 from .sharpness_aware import SharpnessAwareMinimisation
 from .weight_decay import WeightDecay
-from .wp_sgd import WpSgd
 
 METHODS: dict[str, type[Method]] = {
     "sgd": Sgd,

@@ -41,5 +41,6 @@ class EarlyStopping(Method):
     def state(self) -> dict[str, Any]:
         return {"lowest": self._lowest, "best": self._best}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self._lowest, self._best = state["lowest"], dict(state["best"])
+    def restore(self, state: dict[str, Any], weights: Weights) -> None:
+        self._lowest = state["lowest"].to(next(iter(weights.values())).device)
+        self._best = {name: tensor.to(weights[name].device) for name, tensor in state["best"].items()}

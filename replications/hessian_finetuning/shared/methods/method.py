@@ -64,5 +64,5 @@ class Method:
         """What must be kept to go on later."""
         return {}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from `state()`."""
+    def restore(self, state: dict[str, Any], weights: Weights) -> None:
+        """Continue from `state()`, on the device of `weights`."""

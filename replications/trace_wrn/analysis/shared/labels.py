@@ -1,11 +1,18 @@
 """How weight decays are written, and what figures say of reduced settings."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 
 from common.figures import note
 
+MNIST_IMAGES = 60_000
+"""Training images of the document's perceptron."""
 FULL = {"cnn": 1_387_108, "preresnet": 1_726_388, "wrn": 36_546_980}
+
+HOLLOW: dict[str, Any] = {"marker": "D", "linestyle": "", "mfc": "none", "mew": 1.5, "ms": 7}
+"""The mark of a published number."""
 
 
 def gamma_text(value: float) -> str:

@@ -17,8 +17,8 @@ LABELS = {"ggn": "G", "whole": "whole", "eighth": "an eighth", "hessian": "H"}
 def regulariser_metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
-    `loss_share` is the training loss over ln K, at most 1, which a run that left the numbers has. The regime is that
-    the seed's arm without a penalty is trained.
+    `loss_share` is the training loss over ln K, at most 1, which a run whose loss was not finite has. The regime is
+    that the seed's arm without a penalty is trained.
     """
     final = records[records["kind"] == "final"].set_index("run")
     guessing = np.log(final["dataset"].map(CLASSES))

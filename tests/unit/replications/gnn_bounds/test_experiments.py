@@ -253,9 +253,15 @@ def all_metrics(compared, apart, toy, dependence) -> dict[str, pd.DataFrame]:
         **sensitivity_analysis.figures(apart),
     }
     assert set(figures) == {
-        "table1", "table1_norms", "graph_statistics", "toy_linear", "fig5", "fig5_ratios", "bound_factors",
+        "table1",
+        "table1_norms",
+        "graph_statistics",
+        "toy_linear",
+        "fig5",
+        "fig5_ratios",
+        "bound_factors",
         "bound_sweeps",
-    }  # fmt: skip
+    }
     return tables
 
 
@@ -269,11 +275,20 @@ def judged_at(worst: float) -> str:
     """The verdict of an ordering in Figure 5 where one run has this log₁₀ ratio and another 5."""
     claim = next(c for c in load_claims(FOLDER / "claims.yaml") if c.id == "fig5-ours-below-garg")
     rows = [
-        {"run": f"dataset=a,model=gcn,depth=2,fold=0,seed={seed}", "dataset": "a", "model": "gcn", "depth": 2,
-         "fold": 0, "seed": seed, "outcome": "completed", "reason": "", "regime_reached": True,
-         "log10_garg_over_ours": value}
+        {
+            "run": f"dataset=a,model=gcn,depth=2,fold=0,seed={seed}",
+            "dataset": "a",
+            "model": "gcn",
+            "depth": 2,
+            "fold": 0,
+            "seed": seed,
+            "outcome": "completed",
+            "reason": "",
+            "regime_reached": True,
+            "log10_garg_over_ours": value,
+        }
         for seed, value in enumerate((5.0, worst))
-    ]  # fmt: skip
+    ]
     verdict: str = judge(claim, pd.DataFrame(rows), paper="gnn_bounds", scale="laptop").verdict
     return verdict
 

@@ -93,8 +93,11 @@ def test_noise_injection_gives_the_curve_of_every_run_and_its_figures(noise: pd.
 def test_arms_of_equal_compute_spend_equal_gradients(noise: pd.DataFrame) -> None:
     spent = noise_injection_analysis.metrics(noise).groupby(noise.groupby("run")["arm"].first())["gradients"].unique()
     assert {arm: list(values) for arm, values in spent.items()} == {
-        "sgd": [8], "sgd_twice": [16], "wp_sgd": [16], "nso": [16],
-    }  # fmt: skip
+        "sgd": [8],
+        "sgd_twice": [16],
+        "wp_sgd": [16],
+        "nso": [16],
+    }
 
 
 def test_every_claim_reads_metrics_and_axes_that_exist(seven: pd.DataFrame, noise: pd.DataFrame) -> None:

@@ -163,7 +163,7 @@ def test_a_mixture_hunt_that_finds_nothing_is_settled_and_out_of_the_regime(toy_
 def test_sharpness_is_the_rise_where_inequality_5_is_an_equality(illustration):
     table = sharpness_illustration_analysis.metrics(illustration)
     assert (table["sharpness_error"] < 1e-3).all()
-    assert sharpness_illustration.sharpness(2.0, 0.0, 0.5) == pytest.approx(2 * 0.25 / 6)
+    assert sharpness_illustration.sharpness_term(2.0, 0.0, 0.5) == pytest.approx(2 * 0.25 / 6)
     assert set(sharpness_illustration_analysis.figures(illustration)) == {"fig2"}
 
 

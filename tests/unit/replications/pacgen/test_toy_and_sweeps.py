@@ -17,7 +17,8 @@ from replications.pacgen.analysis import controls as controls_analysis
 from replications.pacgen.analysis import learning_rate as learning_rate_analysis
 from replications.pacgen.analysis import toy_landscape as toy_landscape_analysis
 from replications.pacgen.shared.measures import _mean_squares
-from replications.pacgen.shared.sweep import _Training, prepare, standardise
+from replications.pacgen.shared.sweep import _Training
+from replications.pacgen.shared.sweep_setting import prepare
 from tests.context import MemoryContext
 
 FOLDER = Path(toy_landscape.__file__).parent
@@ -171,12 +172,12 @@ def test_at_one_mini_batch_size_settings_with_equal_weights_have_equal_rho_and_p
 def test_squared_gradients_behind_rho_average_equally_many_mini_batches_in_every_setting(sizes):
     run = training()  # of 40 images: the third mini-batch of 16 starts again
     task, ensemble = run.tasks[0], run.ensemble
-    found = _mean_squares(ensemble, task, sizes, 3, standardise)
+    found = _mean_squares(ensemble, task, sizes, 3)
     for size, squares in zip((min(size, 40) for size in sizes), found, strict=True):
         expected = torch.zeros_like(squares)
         for number in range(3):
             chosen = torch.arange(number * size, (number + 1) * size) % 40
-            ensemble.losses_and_gradients([(standardise(task.images[chosen]), task.targets[chosen])] * 2)
+            ensemble.losses_and_gradients([(task.standardise(task.images[chosen]), task.targets[chosen])] * 2)
             expected += ensemble.gradients.square() / 3
         torch.testing.assert_close(squares, expected)
 

@@ -1,10 +1,15 @@
 """What tests of this paper are made of."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
 import torch
 
 from common.datasets import Dataset, Split
 from common.models import FullyConnected
 from common.training import FullyConnectedEnsemble
+from tests.context import Artifact, Checkpoint, MemoryContext
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -36,3 +41,32 @@ def images() -> Dataset:
     inputs = torch.randint(0, 256, (60, 1, 4, 4), generator=generator(), dtype=torch.uint8)
     split = Split("images", inputs, torch.arange(60) % 10)
     return Dataset("images", "images", 10, "none", split, split)
+
+
+def dark_images() -> Dataset:
+    source = generator(3)
+
+    def split(part: str, count: int) -> Split:
+        images = torch.randint(0, 256, (count, 1, 28, 28), generator=source, dtype=torch.uint8)
+        images *= torch.rand(images.shape, generator=source) < 0.1  # as dark as digits
+        return Split(f"digits/{part}", images, torch.randint(0, 10, (count,), generator=source))
+
+    return Dataset("digits", "random images", 10, "none", split("train", 60), split("test", 30))
+
+
+def digits_context(*, needed: Sequence[Artifact] = (), begun: Checkpoint | None = None) -> MemoryContext:
+    return MemoryContext(data=dark_images(), needed=needed, begun=begun)
+
+
+def records(experiment: Any, context: MemoryContext | None = None, seeds: int = 2, **setting: Any) -> pd.DataFrame:
+    context = context or digits_context()
+    experiment.run([experiment.Parameters(seed=seed, **setting) for seed in range(seeds)], context)
+    return pd.DataFrame(context.rows)
+
+
+TINY = {"training_images": 10, "test_images": 20, "width": 12, "stopping_loss": 0.02}
+PARITY = {"training_images": 12, "test_images": 20, "width": 12}
+
+
+def in_arm(experiment: str, arm: str, **how: Any) -> MemoryContext:
+    return MemoryContext(experiment, axes=lambda run: {"arm": arm}, **{"data": digits(), **how})

@@ -19,7 +19,6 @@ from replications.trace_wrn.analysis import published_tables as published_tables
 from replications.trace_wrn.analysis import weight_decay_paradox as weight_decay_paradox_analysis
 from replications.trace_wrn.analysis.shared.measure import DAMPINGS
 from replications.trace_wrn.analysis.weight_decay_paradox import metrics as decay_metrics
-from replications.trace_wrn.parameterisation import rescale
 from replications.trace_wrn.shared.perceptron import Training, normalised, prepare
 from replications.trace_wrn.shared.published import TABLES
 from replications.trace_wrn.zero_loss_limit import margin_loss
@@ -111,13 +110,6 @@ def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records
     assert row["trace_squared_mean"] == pytest.approx(raw["trace_squared"] / 9960)
     assert table["trace_share"].iloc[:2].eq(0).all()
     assert (table["trace_share"].iloc[2:] > 0).all()
-
-
-def test_rescaled_layers_leave_the_function() -> None:
-    model, inputs = MnistPerceptron().double(), torch.randn(5, 784).double()
-    before = model(inputs)
-    rescale(model, 3.0)
-    assert torch.allclose(model(inputs), before, rtol=1e-10)
 
 
 def test_the_margin_loss_is_the_cross_entropy_and_stays_exact_where_that_is_0() -> None:

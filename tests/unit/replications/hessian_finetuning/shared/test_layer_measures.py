@@ -7,13 +7,14 @@ import torch
 from torch import nn
 
 from common.hessian import Hessian, Problem, dense
+from replications.hessian_finetuning.shared.fine_tuning import Member
 from replications.hessian_finetuning.shared.layer_measures import layer_measures
 from tests.unit.replications.hessian_finetuning.tiny import network
 
 
 def test_the_measure_is_that_of_dense_hessians() -> None:
     system, start = network(0, count=6), start_of(network(5).model)
-    found = layer_measures(system.model, start, system.train, system.test)
+    found = layer_measures(Member(system.model, start, system.train, system.test))
     inputs, labels = system.train
     losses = nn.functional.cross_entropy(system.model(inputs), labels, reduction="none")
     expected = 0.0
@@ -32,7 +33,7 @@ def test_the_measure_is_that_of_dense_hessians() -> None:
 
 def test_norms_are_those_of_singular_values() -> None:
     system, start = network(0), start_of(network(5).model)
-    found = layer_measures(system.model, start, system.train, system.test)
+    found = layer_measures(Member(system.model, start, system.train, system.test))
     matrices = [dict(system.model.named_parameters())[name].detach() for name in ("0.weight", "3.weight")]
     largest = [float(torch.linalg.svdvals(matrix)[0]) for matrix in matrices]
     ratios = sum(float(matrix.square().sum()) / top**2 for matrix, top in zip(matrices, largest, strict=True))

@@ -12,6 +12,7 @@ from common.hessian.kinks import closed_form_kinks
 from replications.hessian_finetuning.bounds import Parameters as BoundParameters
 from replications.hessian_finetuning.shared.bound_values import bound_values
 from replications.hessian_finetuning.shared.example_traces import example_traces
+from replications.hessian_finetuning.shared.fine_tuning import Member
 from replications.hessian_finetuning.shared.perturbed_loss import perturbed_loss
 from tests.unit.replications.hessian_finetuning.tiny import network
 
@@ -69,7 +70,7 @@ def test_bounds_hold_what_they_are_made_of() -> None:
     tiny = network(7, kind="relu", count=40)
     start = {name: torch.zeros_like(parameter) for name, parameter in tiny.model.named_parameters()}
     setting = BoundParameters(sigmas=(0.05, 0.2), betas=(0.5,), draws=3, limit=3.0)
-    found = bound_values(setting, tiny.model, start, tiny.train, tiny.test, seed=0)
+    found = bound_values(setting, Member(tiny.model, start, tiny.train, tiny.test), seed=0)
     weights = torch.cat([parameter.detach().flatten() for parameter in tiny.model.parameters()])
     assert found["distance"] == pytest.approx(float(weights.norm()))
     traces = example_traces(Problem(tiny.model, nn.CrossEntropyLoss(), tiny.train))
@@ -80,6 +81,6 @@ def test_bounds_hold_what_they_are_made_of() -> None:
     assert found["mcallester"] > found["mcallester_bounds"]
     assert found["catoni"] > found["catoni_bounds"]
     scaled = {name: -parameter.detach() for name, parameter in tiny.model.named_parameters()}
-    farther = bound_values(setting, tiny.model, scaled, tiny.train, tiny.test, seed=0)
+    farther = bound_values(setting, Member(tiny.model, scaled, tiny.train, tiny.test), seed=0)
     assert farther["distance"] == pytest.approx(2 * found["distance"])
     assert farther["mcallester"] > found["mcallester"]

@@ -33,10 +33,12 @@ def tuning(
         **changes,
     }
     return FineTuning(
-        systems, METHODS[name](STRENGTHS[name] if strength is None else strength), **settings,
+        systems,
+        METHODS[name](STRENGTHS[name] if strength is None else strength),
+        **settings,
         batches=[torch.Generator().manual_seed(member) for member in members],
         noise=[torch.Generator().manual_seed(100 + member) for member in members],
-    )  # fmt: skip
+    )
 
 
 def slope(weights: torch.Tensor) -> torch.Tensor:
@@ -151,9 +153,9 @@ def test_early_stopping_uses_its_share_of_the_budget_and_looks_at_validation() -
     losses = []
     while run.step < run.total:
         run.advance()
-        losses.append(float(run.evaluate("validation")[0]))
+        losses.append(float(run.evaluate("validation").loss))
     assert run.total == 4
-    assert float(run.evaluate("validation")[0]) <= min(losses) + 1e-12
+    assert float(run.evaluate("validation").loss) <= min(losses) + 1e-12
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -10,8 +10,8 @@ from common.errors import UserError
 from common.models.bert import Attention, BertSize, bert
 from replications.hessian_finetuning.shared.backbones import BACKBONES, Backbone, images
 from replications.hessian_finetuning.shared.graph_network import PackedGraphNetwork
+from replications.hessian_finetuning.shared.linear_classifier import linear_accuracy
 from replications.hessian_finetuning.shared.mean_attention import MeanAttention, mean_bert
-from replications.hessian_finetuning.shared.probe import probe_accuracy
 from replications.hessian_finetuning.shared.systems import SystemParameters, load_systems
 from replications.hessian_finetuning.shared.text_tensors import as_tensor
 from replications.hessian_finetuning.shared.upper_layers import upper_layers
@@ -129,9 +129,9 @@ def test_the_probe_finds_classes_that_are_there_and_none_that_are_not() -> None:
     torch.manual_seed(0)
     labels = torch.arange(120) % 3
     points = torch.randn(120, 4) * 0.3 + nn.functional.one_hot(labels, 4)
-    assert probe_accuracy({}, (points[:60], labels[:60]), (points[60:], labels[60:])) > 0.9
+    assert linear_accuracy({}, (points[:60], labels[:60]), (points[60:], labels[60:])) > 0.9
     shuffled = labels[torch.randperm(120)]
-    assert probe_accuracy({}, (points[:60], shuffled[:60]), (points[60:], shuffled[60:])) < 0.6
+    assert linear_accuracy({}, (points[:60], shuffled[:60]), (points[60:], shuffled[60:])) < 0.6
 
 
 def test_texts_become_tokens_with_mask_and_segments(tmp_path) -> None:

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from common.training import Standardise
 from replications.sgd_stability.shared.classifiers import (
     Members,
-    Standardise,
     error_probability,
     example_losses,
     flat,
@@ -19,7 +19,7 @@ from tests.unit.replications.sgd_stability.samples import digits
 
 def test_members_trained_together_take_the_gradients_of_ordinary_networks() -> None:
     data = digits()
-    standardise = Standardise(data)
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
     images = standardise(data.train.inputs)
     mean = images.mean((0, 2, 3))
     assert torch.allclose(mean, torch.zeros(1), atol=1e-4)
@@ -35,7 +35,8 @@ def test_members_trained_together_take_the_gradients_of_ordinary_networks() -> N
 
 def test_losses_of_a_network_agree_however_they_are_asked_for() -> None:
     data = digits()
-    standardise, network = Standardise(data), untrained("fully_connected", 64, (6,))
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
+    network = untrained("fully_connected", 64, (6,))
     set_flat(network, torch.linspace(-1, 1, 460))
     assert torch.equal(flat(network), torch.linspace(-1, 1, 460))
     single = example_losses(network, data.train, standardise)

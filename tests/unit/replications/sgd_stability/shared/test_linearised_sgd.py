@@ -8,7 +8,7 @@ from torch import nn
 
 from common.training import FullyConnectedEnsemble
 from replications.sgd_stability.shared.layered_hessians import LayeredHessians
-from replications.sgd_stability.shared.linearised_sgd import LinearisedSGD
+from replications.sgd_stability.shared.linearised_sgd import LinearisedSGD, alignment
 from tests.unit.replications.sgd_stability.samples import generator, regression
 
 
@@ -84,3 +84,13 @@ def test_the_decoupled_sum_is_infinite_beyond_the_edge():
     kernel = torch.diag(torch.tensor([3.0, 1.0], dtype=torch.float64))
     assert LinearisedSGD(kernel, 0.2, 1).decoupled_sum() == pytest.approx(0.6 / 1.4 + 0.2 / 1.8)
     assert LinearisedSGD(kernel, 0.7, 1).decoupled_sum() == float("inf")
+
+
+def test_mu_zero_is_the_least_alignment_along_the_trajectory():
+    sgd, _, errors = linearised(2)
+    batches = torch.tensor([[0, 3], [5, 1], [2, 4], [3, 1]])
+    seen, now = [], errors
+    for batch in batches:
+        now = sgd.step(now, batch[None])
+        seen.append(float(alignment(now, sgd.kernel)))
+    assert sgd.smallest_alignment(errors[0], batches) == pytest.approx(min(seen), rel=1e-9)

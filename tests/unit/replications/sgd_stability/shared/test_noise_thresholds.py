@@ -28,7 +28,8 @@ def test_thresholds_are_where_the_largest_multiplier_of_the_second_moments_is_on
 def test_the_recursion_is_the_mean_of_simulated_losses() -> None:
     steps, start = torch.tensor([0.5, 0.2, 0.1], dtype=torch.float64), normal(3)
     predicted = mean_losses(steps[None], steps[None], start[None], 1.0, 4)[0]
-    found = simulated_losses(steps, steps, start, 1.0, 4, 40_000, generator(1))
+    setting = {"batch_size": 1.0, "count": 4, "trajectories": 40_000}
+    found = simulated_losses(steps, steps, start, **setting, generator=generator(1))  # type: ignore[arg-type]
     error = found.std(0) / 200
     assert (((found.mean(0) - predicted).abs()) <= 4 * error + 1e-12).all()
     assert float(predicted[0]) == pytest.approx(float((steps * start**2).sum() / 2))

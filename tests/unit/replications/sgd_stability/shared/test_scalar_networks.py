@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from common.hessian import Problem, alignment
-from common.training import Batches
+from replications.sgd_stability.shared.linearised_sgd import alignment as alignment_of_trajectories
+from replications.sgd_stability.shared.parity import parity
 from replications.sgd_stability.shared.scalar_networks import (
-    alignment_factors,
-    alignment_of_noise,
     draw_images,
     draw_networks,
-    errors_and_kernel,
+    member_hessians,
     parameter_count,
-    smallest_alignment,
+    two_class_targets,
 )
+from replications.sgd_stability.shared.squared_error import squared_error
 from tests.unit.replications.sgd_stability.samples import images as digit_images
 
 
@@ -28,14 +28,14 @@ def networks() -> tuple[Any, Any]:
 
 def test_factors_from_the_closed_form_kernel_are_those_of_the_toolkit(networks: tuple[Any, Any]) -> None:
     ensemble, images = networks
-    errors, kernel = errors_and_kernel(ensemble, images)
-    found = alignment_factors(errors, kernel)
-    for member in range(2):
+    for member, layered in enumerate(member_hessians(ensemble, images)):
+        found = layered.ntk().alignment()
         data = images.inputs[member].double(), images.targets[member].double()
-        expected = alignment(Problem(ensemble.module(member).double(), torch.nn.MSELoss(), data))
-        for name in ("alpha", "beta", "mu", "gamma"):
-            assert float(getattr(found, name)[member]) == pytest.approx(getattr(expected, name), rel=1e-8)
-        assert 2 * float(found.frobenius[member]) == pytest.approx(expected.curvature_norm, rel=1e-8)
+        expected = alignment(Problem(ensemble.module(member).double(), squared_error, data))
+        for name in ("alpha", "beta", "mu", "gamma", "curvature_norm", "noise_norm", "loss"):
+            assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-8)
+        of_linearised_sgd = alignment_of_trajectories(layered.errors.mT, layered.kernel())
+        assert of_linearised_sgd.item() == pytest.approx(expected.mu, rel=1e-8)
 
 
 def test_projected_images_keep_their_products_and_networks_their_outputs(networks: tuple[Any, Any]) -> None:
@@ -48,18 +48,7 @@ def test_projected_images_keep_their_products_and_networks_their_outputs(network
     assert ensemble.sizes == (images.inputs.shape[2], 7, 7, 1)
 
 
-def test_mu_zero_is_the_least_alignment_of_linearised_sgd(networks: tuple[Any, Any]) -> None:
-    ensemble, images = networks
-    errors, kernel = errors_and_kernel(ensemble, images)
-    picks = Batches(12, 3, [torch.Generator().manual_seed(seed) for seed in (5, 6)], order="independent")
-    chosen = torch.stack([picks.next([0, 1]) for _ in range(4)], 1)
-    found = smallest_alignment(errors, kernel, 0.01, chosen)
-    seen = []
-    for step in range(4):
-        moved = errors.clone()
-        for member in range(2):
-            at = chosen[member, step]
-            moved[member] -= 0.01 / 3 * kernel[member][:, at] @ errors[member, at]
-        errors = moved
-        seen.append(alignment_of_noise(errors, kernel))
-    torch.testing.assert_close(found, torch.stack(seen).amin(0))
+def test_both_data_sets_of_digits_have_the_same_parity_and_cifar10_its_first_two_classes() -> None:
+    labels = torch.arange(4)
+    assert two_class_targets(labels, "mnist").tolist() == parity(labels).tolist() == [-1, 1, -1, 1]
+    assert two_class_targets(labels, "cifar10").tolist() == [1, -1, 0, 0]

@@ -26,7 +26,8 @@ def test_compiled_descent_is_gradient_descent_with_weight_decay() -> None:
     for _ in range(3):
         slopes = reference_step(expected, inputs, targets)
         expected = tuple(w - 0.05 * (g + 0.1 * w) for w, g in zip(expected, slopes, strict=True))
-    descend(outer.numpy(), inner.numpy(), inputs.numpy(), targets.numpy(), 0.05, 0.1, 3)
+    arrays = [tensor.numpy() for tensor in (outer, inner, inputs, targets)]
+    descend(*arrays, rate=0.05, decay=0.1, steps=3)
     torch.testing.assert_close((outer, inner), expected)
 
 
@@ -45,5 +46,6 @@ def test_compiled_single_example_steps_are_those_of_sgd_and_sam(radius: float) -
             there = tuple(w + radius * g / norm for w, g in zip(expected, slopes, strict=True))
             slopes = reference_step(there, *one)
         expected = tuple(w - 0.02 * g for w, g in zip(expected, slopes, strict=True))
-    descend_by_examples(outer.numpy(), inner.numpy(), inputs.numpy(), targets.numpy(), order.numpy(), 0.02, radius)
+    arrays = [tensor.numpy() for tensor in (outer, inner, inputs, targets)]
+    descend_by_examples(*arrays, order=order.numpy(), rate=0.02, radius=radius)
     torch.testing.assert_close((outer, inner), expected)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from replications.sgd_stability.shared.squared_error import squared_error
 from replications.sgd_stability.shared.two_layer_relu import Network, sphere
 from tests.unit.replications.sgd_stability.samples import generator, normal
 
@@ -21,6 +22,13 @@ def test_gradients_and_outputs_of_two_layer_networks_are_those_of_autograd() -> 
     torch.testing.assert_close(network.gradients(inputs), expected)
     torch.testing.assert_close(network.rescaled(3.0).outputs(inputs), outputs(outer, inner))
     torch.testing.assert_close(network.outputs(inputs), outputs(outer, inner))
+
+
+def test_gradients_of_the_loss_are_those_of_autograd() -> None:
+    network, inputs, targets = Network(normal(4), normal(4, 3, seed=1)), normal(6, 3, seed=2), normal(6, seed=3)
+    variables = Network(*(weights.requires_grad_() for weights in network))
+    expected = torch.autograd.grad(squared_error(variables.outputs(inputs), targets), variables)
+    torch.testing.assert_close(tuple(Network(*expected)), tuple(network.loss_gradients(inputs, targets)))
 
 
 def test_the_mean_trace_is_half_the_squared_weighted_norm() -> None:

@@ -12,11 +12,16 @@ def with_curvature(frame: pd.DataFrame, rows: list[tuple[int, float]], loss: flo
     first = frame.iloc[:1].assign(kind="curvature")
     extra = [
         first.assign(
-            step=step, trace=value, validation_trace=value, sharpness=value,
-            trace_standard_error=0.1 * value, validation_trace_standard_error=0.1 * value, curvature_loss=loss,
+            step=step,
+            trace=value,
+            validation_trace=value,
+            sharpness=value,
+            trace_standard_error=0.1 * value,
+            validation_trace_standard_error=0.1 * value,
+            curvature_loss=loss,
         )
         for step, value in rows
-    ]  # fmt: skip
+    ]
     return pd.concat([frame, *extra], ignore_index=True)
 
 

@@ -13,8 +13,10 @@ def test_names_on_figures_are_those_of_the_records() -> None:
     ]
     records = pd.DataFrame(rows)
     assert system_names(records) == {
-        "digits": "perceptron, MNIST", "text": "MiniLM-L6, SST-2", "image": "ResNet-34, CIFAR-10",
-    }  # fmt: skip
+        "digits": "perceptron, MNIST",
+        "text": "MiniLM-L6, SST-2",
+        "image": "ResNet-34, CIFAR-10",
+    }
     assert substitutions(records) == "MiniLM-L6 instead of BERT-base, SST-2 instead of MRPC (D1)"
     assert substitutions(records[records["system"] != "text"]) == ""
     assert trained_parts(records) == (

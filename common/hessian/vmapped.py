@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.func import functional_call, vjp, vmap
+from torch.func import vjp, vmap
 
+from common.hessian.chunks import Chunk, map_inputs, take
 from common.hessian.linearisation import Linearisation
-from common.hessian.problem import Chunk, Problem, mapped, take
+from common.hessian.problem import Problem
 
 LARGEST_BLOCK = 256 << 20
 """Bytes of gradients of single examples that are held at once."""
 
 
-class Mapped(Linearisation):
+class VmappedLinearisation(Linearisation):
     """By `torch.func`: right for every network, at about the cost of a gradient for each cotangent, and memory.
 
     Entries of parameters that are not among `names` are zero.
@@ -26,7 +27,6 @@ class Mapped(Linearisation):
         self._selected = {
             name: p.detach() for name, p in zip(problem.names, problem.parameters, strict=True) if name in names
         }
-        self._aliases = {alias: name for alias, name in places_of_parameters(problem).items() if name in names}
         self._places = [place for place, name in enumerate(problem.names) if name in names]
 
     def squares_shapes(self) -> Sequence[torch.Tensor]:
@@ -38,21 +38,13 @@ class Mapped(Linearisation):
 
         def product(inputs: Any, vector: torch.Tensor) -> dict[str, torch.Tensor]:
             def output(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
-                one = mapped(inputs, lambda tensor: tensor[None])
-                positional: tuple[Any, ...] = one if isinstance(one, tuple) else (one,)
-                named = one if isinstance(one, dict) else {}
-                everywhere = {alias: parameters[name] for alias, name in self._aliases.items()}
-                result: torch.Tensor = functional_call(
-                    self.problem.model, everywhere, () if named else positional, named, tie_weights=False
-                )[0]
-                return result
+                return self.problem.outputs(map_inputs(inputs, lambda tensor: tensor[None]), parameters)[0]
 
             return vjp(output, self._selected)[1](vector)[0]  # type: ignore[no-any-return]
 
         for start in range(0, len(cotangent), size):
             part = slice(start, start + size)
-            with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-                found = vmap(product)(take(self.chunk.inputs, part), cotangent[part].view_as(self.outputs[part]))
+            found = vmap(product)(take(self.chunk.inputs, part), cotangent[part].view_as(self.outputs[part]))
             yield part, [found[self.problem.names[place]].detach() for place in self._places]
 
     def norms(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
@@ -76,18 +68,3 @@ class Mapped(Linearisation):
             for place, gradient in zip(self._places, gradients, strict=True):
                 columns[place][part] = gradient.flatten(1)
         return result
-
-
-def places_of_parameters(problem: Problem) -> dict[str, str]:
-    """Every place of every selected parameter, by its first name.
-
-    `functional_call` ties weights itself, but in torch 2.13 it leaves a module that is registered under two names
-    with the substituted tensors in place of its parameters; so the places are spelt out, each module once.
-    """
-    names = {id(parameter): name for name, parameter in zip(problem.names, problem.parameters, strict=True)}
-    return {
-        f"{prefix}.{own}" if prefix else own: names[id(parameter)]
-        for prefix, module in problem.model.named_modules()
-        for own, parameter in module.named_parameters(recurse=False)
-        if id(parameter) in names
-    }

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from common.hessian.chunks import Chunk
 from common.hessian.layers import LinearRule, Rule, rule_of
 from common.hessian.linearisation import Linearisation
-from common.hessian.problem import Chunk, Problem
+from common.hessian.problem import Problem
 
 
 @dataclass
@@ -31,7 +32,7 @@ class _Use:
         return self._prepared
 
 
-class Recorded(Linearisation):
+class LayerwiseLinearisation(Linearisation):
     """Parameters inside known layers; entries of those outside are zero."""
 
     def __init__(self, problem: Problem, uses: list[_Use], outputs: torch.Tensor) -> None:
@@ -138,13 +139,13 @@ def _summed(use: _Use, deltas: list[torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: sum((part[name] for part in parts[1:]), parts[0][name]) for name in parts[0]}
 
 
-def recorded(problem: Problem, chunk: Chunk) -> Recorded:
+def layerwise(problem: Problem, chunk: Chunk) -> LayerwiseLinearisation:
     """Record a chunk; the parameters must not require a gradient meanwhile."""
     copy = False
     while True:
         uses, outputs, overwritten = _record(problem, chunk, copy)
         if not overwritten:
-            return Recorded(problem, uses, outputs)
+            return LayerwiseLinearisation(problem, uses, outputs)
         copy = True  # the network works in place: give it copies
 
 

@@ -13,7 +13,7 @@ RIDGE = 0.1
 
 
 @torch.no_grad()
-def probe_accuracy(upper: Mapping[str, Tensor], train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]) -> float:
+def linear_accuracy(upper: Mapping[str, Tensor], train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor]) -> float:
     """Share of test examples that ridge regression on one-hot labels gets right, on the outputs of the upper layers.
 
     Args:
@@ -23,9 +23,9 @@ def probe_accuracy(upper: Mapping[str, Tensor], train: tuple[Tensor, Tensor], te
     network = upper_layers(upper)
     outputs = [torch.cat([network(part.float()) for part in data[0].split(200)]).flatten(1) for data in (train, test)]
     mean = outputs[0].mean(0)
-    inputs, probes = outputs[0] - mean, outputs[1] - mean
+    inputs, fresh = outputs[0] - mean, outputs[1] - mean
     targets = functional.one_hot(train[1]).float()
     gram = inputs @ inputs.T
     gram.diagonal().add_(RIDGE * float(gram.diagonal().mean()))
-    scores = probes @ (inputs.T @ torch.linalg.solve(gram, targets - targets.mean(0))) + targets.mean(0)
+    scores = fresh @ (inputs.T @ torch.linalg.solve(gram, targets - targets.mean(0))) + targets.mean(0)
     return float((scores.argmax(1) == test[1]).float().mean())

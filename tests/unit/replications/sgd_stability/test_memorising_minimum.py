@@ -1,0 +1,31 @@
+"""Methods of equal cost, and a row each."""
+
+import pandas as pd
+import pytest
+
+from replications.sgd_stability import memorising_minimum
+from replications.sgd_stability.analysis.memorising_minimum import metrics as memorising_minimum_metrics
+from tests.context import MemoryContext
+
+pytest.importorskip("numba")
+
+SMALL = {"dimension": 6, "examples": 8, "width": 5, "epochs": 30, "fresh_examples": 20, "evaluations": 6}
+
+
+def test_methods_take_equally_many_gradients_of_examples() -> None:
+    totals = set()
+    for method in ("gd", "sgd", "sam"):
+        context = MemoryContext()
+        memorising_minimum.run([memorising_minimum.Parameters(**SMALL, method=method)], context)
+        totals.add(context.rows[-1]["gradients"])
+    assert len(totals) == 1
+
+
+def test_constructions_and_trainings_give_one_row_each() -> None:
+    context = MemoryContext()
+    parameters = memorising_minimum.Parameters(**SMALL, method="constructions", wide_dimension=12)
+    memorising_minimum.run([parameters], context)
+    row = memorising_minimum_metrics(pd.DataFrame(context.rows)).iloc[0]
+    assert row["regime_reached"]
+    assert row["corrected_error"] < 1e-12
+    assert row["corrected_over_bound"] == pytest.approx(1) == row["generalising_over_bound_wide"]

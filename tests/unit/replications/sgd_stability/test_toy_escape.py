@@ -1,0 +1,28 @@
+"""The toy of Fig. 15 and its multipliers."""
+
+import numpy as np
+
+from replications.sgd_stability import (
+    toy_escape,
+)
+from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
+from tests.unit.replications.sgd_stability.samples import records
+
+
+def test_sgd_leaves_the_toys_minimum_without_the_halves_only_and_gd_never():
+    setting = {"trajectories": 50, "steps": 300, "draws": 400}
+    free, halved, full = (
+        toy_metrics(records(toy_escape, **setting, **how)) for how in ({}, {"half": True}, {"method": "gd"})
+    )
+    assert (free["all_escape"] == 1).all()
+    assert (halved["none_escapes"] == 1).all()
+    assert (full["none_escapes"] == 1).all()
+    assert free["second_ratio"].between(0.9, 1.1).all()
+    assert free["worst_z"].max() < 6
+
+
+def test_multipliers_of_the_toy_are_exact_for_the_full_batch():
+    table = records(toy_escape, trajectories=2, steps=2, draws=30, examples=8, batch_sizes=(8,))
+    table = table[table["kind"] == "multiplier"]
+    np.testing.assert_allclose(table["second"], table["second_predicted"], atol=1e-12)
+    np.testing.assert_allclose(table["first"], table["first_predicted"], atol=1e-12)
