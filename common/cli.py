@@ -191,6 +191,15 @@ def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> No
 
 
 @app.command()
+def rules(papers: Papers = None) -> None:
+    """Print every claim's rule, the commit since which it stands, and what it was before."""
+    from common.workflow.rules import history
+
+    for replication in _selected(papers).values():
+        print(*history(replication), sep="\n")
+
+
+@app.command()
 def accept(
     target: Annotated[str, typer.Argument(help="PAPER/EXPERIMENT, or PAPER/EXPERIMENT/RUN.")],
     reason: Annotated[str, typer.Option(help="Why the change of code cannot change a result.")],

@@ -8,6 +8,8 @@ from common.experiments.replication import Replication
 from common.files import published
 from common.workflow.discovery import make_importable
 from common.workflow.new import INVENTORY, MARK, tests_of
+from common.workflow.reach import other_settings, out_of_reach, same_numbers
+from common.workflow.rules import broken
 
 
 def lint(replication: Replication) -> tuple[list[str], list[str]]:
@@ -15,11 +17,15 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
 
     Returns:
         (unfinished, notes): marks of the scaffold, claims without a place in the document, experiments without a
-        claim or outside the coverage, files beside the experiments that are none; and numeric parameters without a
-        unit, which is right where they have none.
+        claim or outside the coverage, files beside the experiments that are none, rules that changed after their
+        evidence was published or cannot be decided at their scale; and rules that leave settings out at a larger
+        scale, pairs that read the same number, and numeric parameters without a unit, which is right where they
+        have none.
     """
-    unfinished = [finding for look in (_scaffold, _unsourced, _unclaimed, _misplaced) for finding in look(replication)]
-    return unfinished, _without_unit(replication)
+    unfinished = (_scaffold, _unsourced, _unclaimed, _misplaced, broken, out_of_reach)
+    notes = (other_settings, same_numbers, _without_unit)
+    first, second = ([finding for look in looks for finding in look(replication)] for looks in (unfinished, notes))
+    return first, second
 
 
 def _scaffold(replication: Replication) -> list[str]:

@@ -61,7 +61,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         facts = [_traced(s, folders) for s in mine]
         commits = sorted({fact["commit"] for fact in facts})
         for claim in (claim for claim in claims if claim.experiment == experiment):
-            check_published(claim, now[claim.id], before.get(claim.id), experiment in same, scale)
+            check_published(claim, now[claim.id], before.get(claim.id), same_numbers=experiment in same, scale=scale)
         _check_older(replication, [c for c in claims if c.experiment == experiment], now, facts, scale)
         made[experiment] = _summary(facts, commits)
     if not made:
@@ -95,7 +95,7 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     for experiment, facts in made.items():
         mine = [claim for claim in claims if claim.experiment == experiment]
         for claim in mine:
-            check_published(claim, now[claim.id], before.get(claim.id), True, scale)
+            check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
         seeds = [{"seed": row["seed"]} for row in rows.get(experiment, []) if "seed" in row]
         computed = [{"commit": commit, "parameters": seed} for commit in facts["commit"].split(", ") for seed in seeds]
         _check_older(replication, mine, now, computed, scale)
@@ -155,7 +155,7 @@ def _check_older(
         then = rules_at(replication, commit, scale)
         seeds = {fact["parameters"].get(SEED) for fact in facts if fact["commit"] == commit} - {None}
         for claim in claims:
-            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds, scale)
+            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds=seeds, scale=scale)
 
 
 def _decided_by(

@@ -1,4 +1,4 @@
-"""What decides each verdict, since which commit, and what has been changed of it.
+"""`replicate rules`: what decides each verdict, since which commit, and what has been changed of it.
 
 A rule is a claim's estimate and region, the code of the metrics that it reads, and the settings that it selects. It
 judges runs if it stood at the commit that they were computed from: then it is older than they are. Else an amendment
@@ -19,10 +19,12 @@ import pandas as pd
 import yaml
 
 from common.claims.cells import matching
-from common.claims.schema import SEED, Claim
+from common.claims.schema import SEED, Claim, load_claims
+from common.claims.wording import rule_text
 from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.experiments.replication import Replication
+from common.files import read_json
 from common.workflow.discovery import find
 
 _FIELDS = ("experiment", "estimate", "accept", "smallest_effect", "decidable_from", "polarity")
@@ -112,7 +114,7 @@ def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
 def since(replication: Replication, claims: Sequence[Claim]) -> dict[str, str]:
     """The commit from which on each claim has been decided as it is now; claims that are not committed are left out."""
     path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    listed = _git(replication.root, "log", "--topo-order", "--format=%H", "--", path) or ""
+    listed = _git(replication.root, *("log", "--topo-order", "--format=%H", "--", path)) or ""
     wanted = {claim.id: claim_digest(claim) for claim in claims}
     found: dict[str, str] = {}
     for commit in listed.split():
@@ -125,6 +127,37 @@ def since(replication: Replication, claims: Sequence[Claim]) -> dict[str, str]:
         if not wanted:
             break
     return found
+
+
+def history(replication: Replication) -> Iterator[str]:
+    """Every claim with its rule, the commit since which it stands, and what it was before; a line each."""
+    claims = load_claims(replication.folder / "claims.yaml")
+    first = since(replication, claims)
+    for claim in claims:
+        yield f"{claim.id} ({claim.polarity.replace('_', ' ')}, {claim.nature})"
+        stands = f"since {first[claim.id][:12]}" if claim.id in first else "not committed"
+        yield f"  {rule_text(claim)}; {stands}"
+        before = {id(amendment): rule_text(former) for amendment, former in claim.former()}
+        for amendment in claim.amended:
+            yield f"  {amendment.date}: {amendment.reason}"
+            if id(amendment) in before:
+                yield f"    before: {before[id(amendment)]}"
+            for scale, seeds in amendment.seen.items():
+                yield f"    seen at scale {scale}: seeds {', '.join(map(str, seeds))}"
+
+
+def broken(replication: Replication) -> Iterator[str]:
+    """Published verdicts whose rule or settings have changed since without an amendment that says so."""
+    claims = load_claims(replication.folder / "claims.yaml")
+    for path in sorted((replication.root / "reports" / "published").glob(f"*/{replication.name}/verdicts.json")):
+        scale = path.parent.parent.name
+        now = rules(replication, scale, claims)
+        before = {verdict["id"]: verdict for verdict in read_json(path)}
+        for claim in claims:
+            try:
+                check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
+            except UserError as error:
+                yield str(error).removeprefix("publish: ")
 
 
 def check_published(claim: Claim, now: Rule, before: Mapping[str, Any] | None, same_numbers: bool, scale: str) -> None:
@@ -149,7 +182,7 @@ def check_published(claim: Claim, now: Rule, before: Mapping[str, Any] | None, s
         )
 
 
-def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, seeds: Collection[int], scale: str) -> None:
+def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seeds: Collection[int], scale: str) -> None:
     """Hold a rule against that of the commit from which its runs were computed.
 
     Raises:

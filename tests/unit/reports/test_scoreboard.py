@@ -53,9 +53,8 @@ def test_claims_of_the_document_are_counted_by_verdict_and_controls_and_findings
         ],
         ["a" * 40, "a" * 40],
     )
-    assert cells(scoreboard(root).splitlines()[-1])[2:] == [
-        "laptop", "5", "2", "1", "0", "1", "1", "1", "1 of 2", "a" * 10,
-    ]  # fmt: skip
+    expected = ["laptop", "5", "2", "1", "0", "1", "1", "1", "1 of 2", "a" * 10]
+    assert cells(scoreboard(root).splitlines()[-1])[2:] == expected
 
 
 def test_the_largest_scale_comes_first_and_several_commits_are_counted(root: Path) -> None:

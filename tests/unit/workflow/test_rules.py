@@ -9,9 +9,10 @@ import pytest
 from common.claims import Claim, load_claims
 from common.errors import UserError
 from common.experiments.replication import Replication
+from common.files import write_json
 from common.workflow.discovery import find
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
-from common.workflow.rules import Rule, check_older, check_published, rules, rules_at, since
+from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
 from tests.conftest import EXAMPLE, Project, make_project
 
 FIRST = "fig1-larger-steps-descend-faster"
@@ -50,7 +51,14 @@ def now(project: Project) -> tuple[Replication, Claim, Rule]:
 
 def older(project: Project, computed_from: str) -> None:
     replication, claim, rule = now(project)
-    check_older(claim, rule, rules_at(replication, computed_from, "laptop").get(FIRST), computed_from, SEEDS, "laptop")
+    check_older(
+        claim,
+        rule,
+        rules_at(replication, computed_from, "laptop").get(FIRST),
+        computed_from,
+        seeds=SEEDS,
+        scale="laptop",
+    )
 
 
 def amend(project: Project, **entry: Any) -> None:
@@ -117,18 +125,18 @@ def test_a_grid_edit_after_publication_is_caught_although_all_runs_are_new(commi
     committed.edit("config.yaml", "base: {steps: 40}", "base: {steps: 50}")
     _, claim, rule = now(committed)
     with pytest.raises(UserError, match="the settings that it selects changed since its evidence at scale laptop"):
-        check_published(claim, rule, published, False, "laptop")
+        check_published(claim, rule, published, same_numbers=False, scale="laptop")
     amend(committed, date="2026-01-01", reason="longer")
     _, claim, rule = now(committed)
-    check_published(claim, rule, published, False, "laptop")
+    check_published(claim, rule, published, same_numbers=False, scale="laptop")
 
 
 def test_other_code_of_metrics_that_gives_the_same_numbers_is_no_change(committed: Project) -> None:
     _, claim, rule = now(committed)
     published = {"decided_by": {**vars(rule), "metrics": "other"}, "amended": []}
-    check_published(claim, rule, published, True, "laptop")
+    check_published(claim, rule, published, same_numbers=True, scale="laptop")
     with pytest.raises(UserError, match="the code of its metrics changed"):
-        check_published(claim, rule, published, False, "laptop")
+        check_published(claim, rule, published, same_numbers=False, scale="laptop")
 
 
 def test_what_rules_reach_is_told(committed: Project) -> None:
@@ -144,3 +152,25 @@ def test_what_rules_reach_is_told(committed: Project) -> None:
         "has not the runs that it needs; the first that has is workstation."
     )
     assert list(same_numbers(replication)) == [f"claims {FIRST} and twin read the same number."]
+
+
+def test_the_history_of_a_rule_is_printed_and_broken_ones_are_named(committed: Project) -> None:
+    replication, _, before = now(committed)
+    place = committed.root / "reports/published/laptop/decay"
+    write_json(place / "verdicts.json", [{"id": FIRST, "decided_by": vars(before), "amended": []}])
+    assert list(broken(replication)) == []
+    committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 9}")
+    replication, *_ = now(committed)
+    assert [sentence.split(" the rule changed")[0] for sentence in broken(replication)] == [f"of claim {FIRST}"]
+    entry = {"date": "2026-01-01", "reason": "a slip", "former": {"accept": {"below": 0}}, "seen": {"laptop": [0, 1]}}
+    amend(committed, **entry)
+    replication, *_ = now(committed)
+    assert list(broken(replication)) == []
+    said = list(history(replication))
+    assert said[0] == f"{FIRST} (claim, empirical)"
+    assert said[1].endswith("below 9; not committed")
+    assert said[2:5] == [
+        "  2026-01-01: a slip",
+        "    before: paired difference of log_distance, learning_rate=0.5 minus learning_rate=0.1, below 0",
+        "    seen at scale laptop: seeds 0, 1",
+    ]
