@@ -15,8 +15,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
     `mu`, `alpha`, `beta`, `gamma` are of the last measurement, `mu_smallest` is the least μ on the way.
-    `log_unevenness` is the mean over measurements of log (relative deviation of e_i² / that of ‖g_i‖²_G), `uneven_…`
-    are their last values.
+    `log_unevenness` is the mean over measurements of log (relative deviation of e_i² / that of ‖g_i‖²_G), and
+    `log_unevenness_last` that of the last one; `uneven_…` are the last values of both.
     """
     ordered = records.sort_values("step")
     groups = ordered.groupby("run")
@@ -27,6 +27,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     table["mu_minus_gamma"] = table["mu"] - table["gamma"]
     ratio = pd.Series(np.log(ordered["uneven_errors"] / ordered["uneven_gradients"]), index=ordered.index)
     table["log_unevenness"] = ratio.groupby(ordered["run"]).mean()
+    table["log_unevenness_last"] = ratio.groupby(ordered["run"]).last()
     table["uneven_errors"], table["uneven_gradients"] = last["uneven_errors"], last["uneven_gradients"]
     table["loss"], table["parameters"] = last["loss"], last["parameters"].astype(float)
     table["regime_reached"] = last["loss"] < last["loss_reached"]
