@@ -485,6 +485,8 @@ paper.summary(
         "fig18-alignment-is-bounded-below",
         "fig18-alignment-does-not-shrink-on-mnist",
         "fig18-alignment-does-not-shrink-on-cifar10",
+        "fig18-alignment-at-equal-loss-on-mnist",
+        "fig18-alignment-at-equal-loss-on-cifar10",
         "alignment-direction-on-mnist",
     ]
 )
