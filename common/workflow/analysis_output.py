@@ -21,7 +21,7 @@ class Unusable(UserError):
 
 
 def metrics_of(module: Any, records: pd.DataFrame, runs: "pd.Series[str]", root: Path) -> pd.DataFrame:
-    """The table of an experiment's `metrics()`: one row a run, of numbers, truth values and texts.
+    """The table of an experiment's `metrics()`: one row a run, of numbers, truth values, texts and curves.
 
     Args:
         records: of the runs that have any; `metrics()` gets a copy.
@@ -139,11 +139,20 @@ def _cell(value: Any, name: str, where: str) -> Any:
         return None
     if hasattr(value, "item") and np.ndim(value) == 0:
         value = value.item()
+    if isinstance(value, list | tuple | np.ndarray):  # a curve, numbers along the training of one run
+        return [_number(point, name, where) for point in value]
     if not isinstance(value, bool | int | float | str):
         raise Unusable(
-            f"{where}: metrics() returns {_kind(value)} in the column {name!r}; give each run a number, a truth value "
-            "or a text"
+            f"{where}: metrics() returns {_kind(value)} in the column {name!r}; give each run a number, a truth value, "
+            "a text, or a list of numbers"
         )
     if isinstance(value, str) and writable(value) != value:
         raise Unusable(f"{where}: metrics() returns {value!r} in the column {name!r}, which holds no character")
     return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
+
+
+def _number(value: Any, name: str, where: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise Unusable(f"{where}: metrics() returns {value!r} in a list of the column {name!r}; give numbers") from None

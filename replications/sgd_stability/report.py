@@ -188,7 +188,9 @@ paper.figure("mcallester")
 paper.summary(
     [
         "mcallester-as-printed-holds-for-guessers",
+        "chernoff-inequality-as-printed",
         "chernoff-inequality-points-the-other-way",
+        "printed-proof-covers-a-chosen-posterior",
         "printed-proof-needs-a-fixed-posterior",
         "hoeffding-fails-for-a-chosen-posterior",
         "divergence-inside-the-expectation-repairs-it",
@@ -209,6 +211,7 @@ paper.figure("flatness_bound")
 # %%
 paper.summary(
     [
+        "flatness-bound-as-printed-for-any-rho",
         "flatness-bound-with-free-rho-is-false",
         "noise-reaches-beyond-the-printed-ball",
         "flatness-bound-corrected-holds",
@@ -246,6 +249,7 @@ paper.summary(
         "theorem2-spectral-from-below",
         "theorem2-spectral-from-above",
         "theorem2-frobenius-weight-is-root-d",
+        "theorem2-with-the-printed-root",
         "theorem2-norm-must-be-squared",
         "theorem2-fails-for-few-examples",
         "theorem2-worst-neuron-at-4d",
@@ -290,6 +294,7 @@ paper.summary(
         "theorem4-memorising-interpolates",
         "theorem4-memorising-is-flattest",
         "theorem4-memorising-does-not-generalise",
+        "theorem4-printed-each-example-activates-one-neuron",
         "theorem4-printed-construction-fails",
         "theorem4-printed-construction-is-not-flattest",
         "theorem4-generalising-minimum-is-flattest-too",
@@ -315,6 +320,7 @@ paper.summary(
         "fig8-sam-is-flatter-than-gd",
         "fig8-sam-generalises-worse-than-gd",
         "fig8-sam-generalises-worse-than-sgd",
+        "fig8-sam-is-flatter-than-sgd",
         "fig8-sam-comes-near-the-least-trace",
     ]
 )
@@ -330,7 +336,13 @@ paper.figure("fig11")
 
 # %%
 paper.summary(
-    ["escape-starts-at-the-edge", "fig11-escape-b4", "fig11-sharpness-falls", "fig11-sharpness-falls-at-half-rate"]
+    [
+        "escape-starts-at-the-edge",
+        "escape-start-is-stable-for-gd",
+        "fig11-escape-b4",
+        "fig11-sharpness-falls",
+        "fig11-sharpness-falls-at-half-rate",
+    ]
 )
 
 # %% [markdown]
@@ -407,6 +419,7 @@ paper.summary(
         "fig15-printed-functions-escape",
         "equation-4-mean-multiplier",
         "equation-5-mean-square-multiplier",
+        "equation-6-otherwise-escape",
         "equation-6-is-not-about-typical-trajectories",
     ]
 )

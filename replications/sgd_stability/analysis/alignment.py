@@ -8,15 +8,18 @@ from common.figures import log_axis, mean_band, note, reference_line, subplots
 
 FACTORS = {"alpha": "α", "beta": "β", "mu": "μ", "gamma": "γ"}
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
+EQUAL_LOSS = 0.01
+"""A loss that networks of every width come by, at which they are compared."""
 NAMES = {"mnist": "MNIST, even or odd", "cifar10": "CIFAR-10, two classes"}
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
-    `mu`, `alpha`, `beta`, `gamma` are of the last measurement, `mu_smallest` is the least μ on the way.
-    `log_unevenness` is the mean over measurements of log (relative deviation of e_i² / that of ‖g_i‖²_G), `uneven_…`
-    are their last values.
+    `mu`, `alpha`, `beta`, `gamma` are of the last measurement, `mu_smallest` is the least μ on the way,
+    `log_mu_at_equal_loss` log μ where the loss last falls below `EQUAL_LOSS`, interpolated in its logarithm.
+    `log_unevenness` is the mean over measurements of log (relative deviation of e_i² / that of ‖g_i‖²_G), and
+    `log_unevenness_last` that of the last one; `uneven_…` are the last values of both.
     """
     ordered = records.sort_values("step")
     groups = ordered.groupby("run")
@@ -24,13 +27,25 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     table = last[list(FACTORS)].copy()
     table["log_mu"] = np.log(table["mu"].clip(lower=1e-12))
     table["mu_smallest"] = groups["mu"].min()
+    table["log_mu_at_equal_loss"] = pd.Series({run: _at_equal_loss(part) for run, part in groups})
     table["mu_minus_gamma"] = table["mu"] - table["gamma"]
     ratio = pd.Series(np.log(ordered["uneven_errors"] / ordered["uneven_gradients"]), index=ordered.index)
     table["log_unevenness"] = ratio.groupby(ordered["run"]).mean()
+    table["log_unevenness_last"] = ratio.groupby(ordered["run"]).last()
     table["uneven_errors"], table["uneven_gradients"] = last["uneven_errors"], last["uneven_gradients"]
     table["loss"], table["parameters"] = last["loss"], last["parameters"].astype(float)
     table["regime_reached"] = last["loss"] < last["loss_reached"]
     return table
+
+
+def _at_equal_loss(part: pd.DataFrame) -> float:
+    """log μ of a run, ordered by step, at `EQUAL_LOSS`; missing where it does not come by."""
+    loss, mu = np.log(part["loss"].to_numpy() / EQUAL_LOSS), np.log(part["mu"].clip(lower=1e-12).to_numpy())
+    falls = np.flatnonzero((loss[:-1] >= 0) & (loss[1:] < 0))
+    if not len(falls):
+        return float("nan")
+    place = falls[-1]
+    return float(np.interp(0.0, loss[[place + 1, place]], mu[[place + 1, place]]))
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:

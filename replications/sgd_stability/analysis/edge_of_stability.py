@@ -1,12 +1,15 @@
 """λ₁ along gradient descent and where it stays: a row a run, Fig. 14 and Table 1."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from common.figures import PALETTE, log_axis, note, subplots
+from common.figures import IN_REGIME, PALETTE, log_axis, note, points, subplots
+from common.figures.style import FACE
 
 LATE = 10.0
 """The late mean of λ₁ is taken from when the loss first is at most so many times the loss at which training ends."""
@@ -18,6 +21,8 @@ PUBLISHED = {
 }  # fmt: skip
 """Mean and standard deviation of λ₁ over the authors' five runs: Table 1 with more digits."""
 TITLES = {"fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10, two classes"}
+UNFINISHED: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": FACE, "markeredgewidth": 1.2}
+"""The end of a curve that is no result."""
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -83,11 +88,16 @@ def _along(records: pd.DataFrame) -> Figure:
             for _, curve in along[along["learning_rate"] == rate].groupby("run"):
                 curve = curve.sort_values("step")
                 axes.plot(curve["step"] * rate, curve["sharpness"], color=colour[rate], linewidth=0.9, alpha=0.8)
+                if curve["standing"].iloc[0] != IN_REGIME:
+                    last = curve.iloc[-1]
+                    axes.plot(last["step"] * rate, last["sharpness"], color=colour[rate], **UNFINISHED)
             axes.axhline(2 / rate, color=colour[rate], linestyle=(0, (4, 3)), linewidth=1.2)
         log_axis(axes, "y")
         axes.set(title=f"Fig. 14 · {title}", ylabel="λ₁ of the Hessian", xlabel="η × steps")
     handles = [Line2D([], [], color=colour[rate], label=f"η = {rate:g}") for rate in rates]
     handles.append(Line2D([], [], color="grey", linestyle=(0, (4, 3)), label="2/η"))
+    if (records["standing"] != IN_REGIME).any():
+        handles.append(Line2D([], [], color="grey", label="ended before its loss was reached", **UNFINISHED))
     figure.legend(handles=handles, loc="outside upper left", ncols=5)
     _say_what_differs(figure, records)
     return figure
@@ -96,7 +106,7 @@ def _along(records: pd.DataFrame) -> Figure:
 def _table(records: pd.DataFrame) -> Figure:
     """Late mean of λ₁ over 2/η: ours, a point a seed, beside the authors'; below the same as a table of λ₁."""
     table = metrics(records).join(
-        records.groupby("run", sort=False)[["dataset", "learning_rate", "training_images"]].first()
+        records.groupby("run", sort=False)[["dataset", "learning_rate", "training_images", "standing"]].first()
     )
     names = [name for name in TITLES if name in set(table["dataset"])]
     rows = sum(2 + len(PUBLISHED[name]) for name in names)
@@ -118,10 +128,11 @@ def _ratios(axes: Axes, table: pd.DataFrame, name: str) -> None:
     rates = sorted({*published, *table["learning_rate"]})
     place = {rate: number for number, rate in enumerate(rates)}
     for number, (rate, part) in enumerate(table.groupby("learning_rate")):
-        values = part["edge_ratio"].dropna()
-        spread = np.linspace(-0.1, 0.1, len(values)) if len(values) > 1 else np.zeros(len(values))
-        label = "ours, late mean of each seed" if number == 0 else None
-        axes.plot(place[float(rate)] - 0.15 + spread, values, "o", color=PALETTE[0], label=label)  # type: ignore[arg-type]
+        shown = part.dropna(subset="edge_ratio")
+        spread = np.linspace(-0.1, 0.1, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
+        label = "ours, late mean of each seed" if number == 0 else "_more"
+        shown = shown.assign(place=place[float(rate)] - 0.15 + spread)  # type: ignore[arg-type]
+        points(axes, shown, "place", "edge_ratio", color=PALETTE[0], label=label)
     axes.errorbar(
         [place[rate] + 0.2 for rate in published],
         [mean * rate / 2 for rate, (mean, _) in published.items()],

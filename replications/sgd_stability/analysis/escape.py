@@ -4,12 +4,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import MARKERS, PALETTE, log_axis, note, reference_line, subplots
+from common.figures import IN_REGIME, MARKERS, OUTSIDE_REGIME, PALETTE, log_axis, note, points, reference_line, subplots
 
 FOUND = 1e-4
 """SGD has found a minimum again if its loss is at most this."""
 START = 2e-6
 """The loss from which trajectories start is at most this: gradient descent has nearly converged."""
+LOST = 1e12
+"""A recorded loss of this size stands for one that was not finite, or beyond."""
+LOSSES = ["mean", "median", "linear_mean", "linear_median"]
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -20,9 +23,12 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     `decoupled_ratio`, `radius` (the exact one); `mu0`, the smallest μ on the trajectories of the linearised model;
     `log_gamma0`, log of γ₀ = η² c μ₀ ‖H‖²_F, c = (n − B)/(B(n − 1)); `theorem_ratio`, the smallest one-step ratio
     E[L_{t+1} | θ_t]/L_t over γ₀; `rise`, log₁₀ of the median loss of the networks after all steps over that at the
-    start, `linear_rise` the same of the linearised model; `log_sharpness_change`, log of λ₁ after SGD has found a
-    minimum (loss at most 1e-4) over that before; `accuracy_after` there; `regime_reached`: it started from a loss of at
-    most 2·10⁻⁶.
+    start, `linear_rise` the same of the linearised model, both missing where the median is not finite by then; `lost`
+    (0/1): that of the networks is not; `tenfold_time`, the steps after which the median first is ten times that at the
+    start, interpolated in its logarithm; `log_time_ratio`, log of the steps that the second hundredfold takes over
+    those of the first; `log_sharpness_change`, log of λ₁ after SGD has found a minimum (at most 1e-4) over that before;
+    `accuracy_after` there; `settled` (0/1): it has found one; `halved` (0/1): one with less than half the λ₁ of that
+    before; `regime_reached`: it started from a loss of at most 2·10⁻⁶.
     """
     rows = [{"run": run, **_measures(part)} for run, part in records.groupby("run", sort=False)]
     return pd.DataFrame(rows).set_index("run")
@@ -30,13 +36,15 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def _measures(part: pd.DataFrame) -> dict[str, float | bool]:
     minimum = part[part["kind"] == "minimum"].iloc[0]
-    averages, losses = part[part["kind"] == "averages"], part[part["kind"] == "losses"].sort_values("step")
+    averages, losses = part[part["kind"] == "averages"], _finite(part[part["kind"] == "losses"].sort_values("step"))
     after = part[part["kind"] == "afterwards"].iloc[0]
     rate, size, n = (float(minimum[name]) for name in ("learning_rate", "batch_size", "training_images"))
     scale = float(minimum["noise_scale"])
     mu0 = float(averages["smallest_mu"].min())
     gamma0 = rate**2 * scale * mu0 * float(minimum["hessian_norm"]) ** 2
     settled = not after["diverged"] and float(after["loss"]) <= FOUND
+    change = float(np.log(after["sharpness_after"] / minimum["sharpness"])) if settled else np.nan
+    first, second = _time_to(losses, 1e2), _time_to(losses, 1e4)
     return {
         **{
             name: float(minimum[name])
@@ -50,16 +58,40 @@ def _measures(part: pd.DataFrame) -> dict[str, float | bool]:
         "theorem_ratio": float(averages["smallest_ratio"].min() / gamma0),
         "rise": _rise(losses["median"]),
         "linear_rise": _rise(losses["linear_median"]),
-        "log_sharpness_change": float(np.log(after["sharpness_after"] / minimum["sharpness"])) if settled else np.nan,
+        "lost": float(np.isnan(losses["median"].iloc[-1])),
+        "tenfold_time": _time_to(losses, 10.0),
+        "log_time_ratio": float(np.log((second - first) / first)),
+        "log_sharpness_change": change,
+        "settled": float(settled),
+        "halved": float(change < -np.log(2)),
         "accuracy_after": float(after["test_accuracy"]) if settled else np.nan,
         "steps_taken": float(after["steps_taken"]) if settled else np.nan,
         "regime_reached": bool(losses["mean"].iloc[0] <= START),
     }
 
 
+def _finite(losses: pd.DataFrame) -> pd.DataFrame:
+    """Losses that are not finite have no value."""
+    paths = [name for name in losses if str(name).startswith("path")]
+    return losses.assign(**{name: losses[name].where(losses[name] < LOST) for name in [*LOSSES, *paths]})
+
+
 def _rise(losses: "pd.Series[float]") -> float:
-    """log₁₀ of the last over the first."""
+    """log₁₀ of the last over the first, missing where either is."""
     return float(np.log10(losses.iloc[-1] / losses.iloc[0]))
+
+
+def _time_to(losses: pd.DataFrame, factor: float) -> float:
+    """Steps after which the median first is so many times that at the start, interpolated in its logarithm.
+
+    Missing where it never is, and where it is only by a loss that is not finite.
+    """
+    steps, decades = losses["step"].to_numpy(float), np.log10(losses["median"] / losses["median"].iloc[0]).to_numpy()
+    beyond = np.flatnonzero(~(decades < np.log10(factor)))
+    if not len(beyond) or np.isnan(decades[beyond[0]]):
+        return float("nan")
+    place = beyond[0]
+    return float(np.interp(np.log10(factor), decades[place - 1 : place + 1], steps[place - 1 : place + 1]))
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
@@ -79,7 +111,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 def _paths(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
     """Fig. 19: single trajectories, their mean and median, γ₀ᵗ; a panel a setting, one seed."""
-    losses = records[(records["kind"] == "losses") & (records["seed"] == records["seed"].min())]
+    losses = _finite(records[(records["kind"] == "losses") & (records["seed"] == records["seed"].min())])
     rates, sizes = sorted(table["learning_rate"].unique(), reverse=True), sorted(table["batch_size"].unique())
     sizes = [size for size in sizes if size in (1, 4, 16, 64)]
     figure, panels = subplots(
@@ -154,8 +186,11 @@ def _afterwards(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
     rates = sorted(table["learning_rate"].unique(), reverse=True)
     figure, panels = subplots(1, len(rates), size=(1.0 + 3.4 * len(rates), 3.9), sharey=True, squeeze=False)
     for axes, rate in zip(panels[0], rates, strict=True):
-        part = table[table["learning_rate"] == rate].dropna(subset="sharpness_after")
-        axes.plot(part["batch_size"] / 1.08, part["sharpness"], "s", color=PALETTE[1], label="before: minimum of GD")
+        every = table[table["learning_rate"] == rate]
+        part = every.dropna(subset="sharpness_after")
+        before = every.assign(standing=every["sharpness_after"].isna().map({False: IN_REGIME, True: OUTSIDE_REGIME}))
+        points(axes, before.assign(place=before["batch_size"] / 1.08), "place", "sharpness", color=PALETTE[1],
+               label="before: minimum of GD (hollow: no other one found)", marker="s")  # fmt: skip
         axes.plot(part["batch_size"] * 1.08, part["sharpness_after"], "o", color=PALETTE[0], label="after SGD")
         reference_line(axes, y=2 / rate, label="2/η")
         log_axis(axes, "x", ticks=sorted(table["batch_size"].unique()))

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from common.figures import MARKERS, PALETTE, log_axis, note, reference_line, subplots
+from common.figures import MARKERS, PALETTE, log_axis, note, points, reference_line, subplots
 
 PUBLISHED = {1000: (3.79, 12.85), 25: (2.30, 7.94), 10: (1.24, 4.27), 4: (0.732, 2.27)}
 """The authors' mean (a, s) by batch size on Fashion-MNIST at η = 0.5, n = 1,000 (their published results)."""
@@ -40,7 +40,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """`fig16`, `fig17` and `full_criterion`."""
-    axes = records.groupby("run", sort=False)[["batch_size", "learning_rate", "training_images", "seed"]].first()
+    columns = ["batch_size", "learning_rate", "training_images", "seed", "standing"]
+    axes = records.groupby("run", sort=False)[columns].first()
     table = metrics(records).join(axes)
     figures = {"fig16": _diagram(table), "fig17": _scatter(table), "full_criterion": _criterion(table)}
     n, width = int(records["training_images"].iloc[0]), int(records["width"].iloc[0])
@@ -61,13 +62,13 @@ def _diagram(table: pd.DataFrame) -> Figure:
     for size, colour, marker in zip(shown, PALETTE, MARKERS, strict=False):
         own = part[part["batch_size"] == size]
         label = f"GD, B = n = {n}" if size == n else f"SGD, B = {size}"
-        axes.plot(own["sharpness"], own["non_uniformity"], marker, color=colour, label=label)
+        points(axes, own, "sharpness", "non_uniformity", color=colour, label=label, marker=marker)
         if size < n:
             _region(axes, rate, n, size, colour)
         published = PUBLISHED.get(1000 if size == n else size)
         if published and rate == 0.5:
             axes.plot(
-                *published, marker, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1.4, markersize=9
+                *published, marker, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1.4, markersize=13
             )
     axes.plot(
         [],
@@ -76,7 +77,7 @@ def _diagram(table: pd.DataFrame) -> Figure:
         markerfacecolor="none",
         markeredgecolor="grey",
         markeredgewidth=1.4,
-        markersize=9,
+        markersize=13,
         label="the authors' means (n = 1,000)",
     )
     axes.plot([], [], color="grey", linewidth=1.4, label="a, s on the same direction: (6) = 1")
@@ -102,7 +103,7 @@ def _scatter(table: pd.DataFrame) -> Figure:
     """Fig. 17: s against a, all models."""
     figure, axes = subplots(size=(5.6, 4.6))
     for (rate, part), colour, marker in zip(table.groupby("learning_rate"), PALETTE, MARKERS, strict=False):
-        axes.plot(part["sharpness"], part["non_uniformity"], marker, color=colour, label=f"η = {rate:g}", alpha=0.8)
+        points(axes, part, "sharpness", "non_uniformity", color=colour, label=f"η = {rate:g}", marker=marker, alpha=0.8)
     powers = [2.0**power for power in range(-8, 12)]
     log_axis(axes, "x", ticks=powers)
     log_axis(axes, "y", ticks=powers)
@@ -129,9 +130,10 @@ def _criterion(table: pd.DataFrame) -> Figure:
         part = table[table["learning_rate"] == rate]
         for number, (name, label) in enumerate(names.items()):
             shift = 1.05 ** (number - 1)
-            axes.plot(
-                part["batch_size"] * shift, part[name], MARKERS[number], color=PALETTE[number], label=label, alpha=0.8
-            )
+            points(
+                axes, part.assign(place=part["batch_size"] * shift), "place", name, color=PALETTE[number], label=label,
+                marker=MARKERS[number], alpha=0.8,
+            )  # fmt: skip
         reference_line(axes, y=1.0, label="bound of stability")
         axes.set(
             ylabel="measured / bound", title=f"η = {rate:g}", ylim=(0, max(1.2, part[list(names)].max().max() * 1.1))

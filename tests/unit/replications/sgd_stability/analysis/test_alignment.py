@@ -1,0 +1,25 @@
+"""μ where the loss falls below a common one, and unevenness at the end."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from replications.sgd_stability.analysis.alignment import EQUAL_LOSS, metrics
+
+
+def _metrics(losses: list[float], mu: list[float]) -> pd.Series:
+    table = pd.DataFrame({"loss": np.array(losses) * EQUAL_LOSS, "mu": mu, "step": range(len(mu))})
+    table["uneven_errors"] = np.arange(1.0, len(mu) + 1)
+    fixed = {"run": "a", "alpha": 1.0, "beta": 1.0, "gamma": 0.1, "uneven_gradients": 1.0, "parameters": 9}
+    return metrics(table.assign(loss_reached=1.0, **fixed)).loc["a"]
+
+
+def test_mu_is_read_where_the_loss_last_falls_below_the_common_one() -> None:
+    found = _metrics([100.0, 0.5, 10.0, 0.1], [1.0, 7.0, 1.0, np.e**2])
+    assert found["log_mu_at_equal_loss"] == pytest.approx(1)
+    assert found["log_unevenness"] == pytest.approx(np.log([1, 2, 3, 4]).mean())
+    assert found["log_unevenness_last"] == pytest.approx(np.log(4))
+
+
+def test_a_run_that_does_not_come_by_has_no_value() -> None:
+    assert np.isnan(_metrics([100.0, 10.0], [1.0, 1.0])["log_mu_at_equal_loss"])
