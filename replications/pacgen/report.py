@@ -82,7 +82,9 @@ Markdown("; ".join(f"{name.removeprefix('rejected_').replace('_', ' ')}: {count}
 # %% [markdown]
 # ## Batch size
 # The network of the PyTorch example (21,840 parameters) is trained with plain SGD. The paper reports that larger
-# batches have a larger gap and a larger $\Psi$.
+# batches have a larger gap and a larger $\Psi$. Below paper scale this is undecided, here and for the learning rate:
+# batches of 256, which the caption of Fig. 5 names, are missing, and training ends before its loss no longer decides
+# (D4). What the runs show is drawn, and estimated beside each verdict.
 
 # %%
 paper.figure("fig3")
