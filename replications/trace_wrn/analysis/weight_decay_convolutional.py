@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from common.figures import colours, subplots
+from common.figures import IN_REGIME, colours, points, subplots
 
 from ..shared.published import TABLES
 from .shared.labels import HOLLOW, gamma_text, say_what_differs
@@ -30,7 +30,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """One column a network, one row a quantity, against the decay; the printed lines beside ours."""
-    axes_of = records.groupby("run", sort=False)[["network", "weight_decay", "seed"]].first()
+    if "standing" not in records.columns:
+        records = records.assign(standing=IN_REGIME)
+    axes_of = records.groupby("run", sort=False)[["network", "weight_decay", "seed", "standing"]].first()
     table = metrics(records).join(axes_of)
     figure, panels = subplots(len(PANELS), len(NETWORKS), size=(8.2, 9.0), sharex=True)
     shade = colours(["ours", "published"])
@@ -40,7 +42,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         for row, (metric, (label, printed)) in enumerate(PANELS.items()):
             axes = panels[row, column]
             places = [[r.weight_decay for r in published].index(gamma) for gamma in own["weight_decay"]]
-            axes.plot(places, own[metric], "o", color=shade["ours"], label="ours")
+            points(axes, own.assign(place=places), "place", metric, color=shade["ours"], label="ours")
             values = [getattr(line, printed) for line in published]
             axes.plot(values, color=shade["published"], label="published", **HOLLOW)
             if metric != "loss_gap":  # which may be negative
@@ -52,7 +54,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
                 axes.set_ylabel(label)
         panels[0, column].set_title(title)
         panels[-1, column].set_xlabel("weight decay γ")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
+    handles, labels = panels[0, -1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2)
     say_what_differs(figure, records)
     return {"tables_2_4_5": figure}

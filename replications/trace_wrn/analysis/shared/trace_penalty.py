@@ -17,23 +17,25 @@ LABELS = {"ggn": "G", "whole": "whole", "eighth": "an eighth", "hessian": "H"}
 def regulariser_metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
-    `loss_share` is the training loss over ln K, at most 1, which a run whose loss was not finite has. The regime is
-    that the seed's arm without a penalty is trained.
+    `loss_share` is the training loss over ln K, at most 1. A run whose loss was not finite counts there and in
+    its accuracies as guessing among the K classes, and has nothing else. The regime is that the seed's arm without a
+    penalty is trained.
     """
     final = records[records["kind"] == "final"].set_index("run")
-    guessing = np.log(final["dataset"].map(CLASSES))
-    share: pd.Series = (final["training_loss"] / guessing).clip(upper=1)
-    log_trace = np.log10(final["trace_ggn"])
+    kept = ~final["lost"].astype(bool)
+    classes = final["dataset"].map(CLASSES)
+    share: pd.Series = (final["training_loss"] / np.log(classes)).clip(upper=1).where(kept, 1.0)
+    right = {name: (1 - final[f"{name}_error"]).where(kept, 1 / classes) for name in ("training", "test")}
     return pd.DataFrame(
         {
-            "training_accuracy": 100 * (1 - final["training_error"]),
-            "test_accuracy": 100 * (1 - final["test_error"]),
-            "training_loss": final["training_loss"],
-            "test_loss": final["test_loss"],
-            "loss_gap": final["test_loss"] - final["training_loss"],
+            "training_accuracy": 100 * right["training"],
+            "test_accuracy": 100 * right["test"],
+            "training_loss": final["training_loss"].where(kept),
+            "test_loss": final["test_loss"].where(kept),
+            "loss_gap": (final["test_loss"] - final["training_loss"]).where(kept),
             "loss_share": share,
-            "log_trace_ggn": log_trace,
-            "norm": final["norm"],
+            "log_trace_ggn": np.log10(final["trace_ggn"].where(kept)),
+            "norm": final["norm"].where(kept),
             "regime_reached": of_arm(share, final, "none") < TRAINED,
         }
     )
