@@ -7,13 +7,14 @@ and judged by the rules that stood in claims.yaml at that commit, or that say wh
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from common.claims import Claim, judge, load_claims
+from common.claims import Claim, Verdict, judge, load_claims
+from common.claims.cells import DIVERGED
 from common.claims.schema import SEED
 from common.errors import UserError
 from common.experiments import provenance
@@ -119,11 +120,17 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
 def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[str, Any]]:
     """What the present rules say of the metrics in `place`, in the order of claims.yaml."""
     tables = {name: pd.DataFrame(rows) for name, rows in read_json(place / "metrics.json").items()}
-    return [
-        judge(claim, tables[claim.experiment], paper=replication.name, scale=scale).to_json()
-        for claim in load_claims(replication.folder / "claims.yaml")
-        if claim.experiment in tables
-    ]
+    claims = [claim for claim in load_claims(replication.folder / "claims.yaml") if claim.experiment in tables]
+    return [_judged(claim, tables[claim.experiment], replication.name, scale).to_json() for claim in claims]
+
+
+def _judged(claim: Claim, table: pd.DataFrame, paper: str, scale: str) -> Verdict:
+    """The verdict by published metrics; "not run" where they were published before what the claim reads was measured."""
+    missing = [name for name in claim.estimate.variables() if name not in table.columns and name != DIVERGED]
+    if not missing:
+        return judge(claim, table, paper=paper, scale=scale)
+    reason = f"What was published does not hold {missing[0]} yet: it is judged with the next evidence."
+    return replace(judge(claim, table.iloc[:0], paper=paper, scale=scale), reason=reason)
 
 
 def _traced(state: RunState, folders: Folders) -> dict[str, Any]:

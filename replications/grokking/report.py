@@ -55,6 +55,7 @@ paper.summary(
         "fig4a-no-decay-is-stable",
         "fig4b-small-decay-stays-below-99",
         "small-decay-groks-at-last",
+        "small-decay-groks-late",
         "fig4b-small-decay-fluctuates",
     ]
 )
@@ -73,6 +74,8 @@ paper.summary(
         "fig4c-large-decay-fluctuates",
         "fig4c-grokking-is-delayed",
         "fig4d-noise-injection-groks",
+        "fig4d-grokking-is-delayed",
+        "fig4d-late-fluctuation-is-small",
         "fig4d-noise-injection-is-stable",
         "fig4d-noise-injection-has-fewer-drops",
         "fig4d-late-fluctuation-lower",

@@ -140,8 +140,10 @@ paper.figure("fig2")
 paper.summary(
     [
         "fig2-image-measure-correlates-with-the-gap",
+        "fig2-image-measure-on-test-points-correlates",
         "fig2-image-measure-says-something",
         "fig2-text-measure-correlates-with-the-gap",
+        "fig2-text-measure-on-test-points-correlates",
         "fig2-text-measure-says-something",
     ]
 )
@@ -154,7 +156,8 @@ paper.figure("fig2_methods")
 
 # %% [markdown]
 # The sign may depend on where one looks: a run that fits its training examples better can have smaller forms and a
-# smaller $C$ on them, and a larger gap. The measure on test points stands beside it, though a bound may not use these.
+# smaller $C$ on them, and a larger gap. The measure on test points stands beside it: equation (8) takes its maximum
+# over the distribution, though a bound may not use test points, and $C$ on them is a loss that the gap holds too.
 #
 # Compared with other measures, and split into its parts: is it the curvature or the largest loss $C$ that orders the
 # methods, on which points is it measured, and is there more in it than how well the training data are fitted?
@@ -180,11 +183,11 @@ paper.summary(
         "fig2-image-measure-says-more-than-the-training-loss",
         "fig2-image-curvature-alone-correlates",
         "fig2-image-largest-loss-alone-correlates",
-        "fig2-image-measure-on-test-points-correlates",
+        "fig2-image-training-loss-alone-correlates",
         "fig2-text-measure-says-more-than-the-training-loss",
         "fig2-text-curvature-alone-correlates",
         "fig2-text-largest-loss-alone-correlates",
-        "fig2-text-measure-on-test-points-correlates",
+        "fig2-text-training-loss-alone-correlates",
     ]
 )
 
@@ -225,6 +228,8 @@ paper.summary(
         "fig3-image-nso-test-trace-below-wp-sgd",
         "fig3-text-nso-test-trace-below-sgd",
         "fig3-text-nso-test-trace-below-wp-sgd",
+        "fig3-image-nso-training-loss-above-sgd-twice",
+        "fig3-image-nso-training-loss-below-wp-sgd",
     ]
 )
 

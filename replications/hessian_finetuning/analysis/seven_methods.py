@@ -20,6 +20,8 @@ MEASURES = {
     "distance": "distance from start",
 }
 """The readings of the measure, its parts and the other measures, with the names that figures give them."""
+PREDICTORS = {**MEASURES, "log_training_loss": "training loss"}
+"""What is correlated with the gap: the measures, and how well the training data are fitted."""
 NAMES = {
     "sgd": "SGD",
     "early_stopping": "early stopping",
@@ -64,10 +66,10 @@ def selected(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def within_seed_correlations(table: pd.DataFrame) -> pd.DataFrame:
-    """Rank correlation of each measure with the loss gap over all settings of a system and seed: a row each."""
+    """Rank correlation of each predictor with the loss gap over all settings of a system and seed: a row each."""
     rows = []
     for (system, seed), part in table.groupby(["system", "seed"], sort=False):
-        for name in MEASURES:
+        for name in PREDICTORS:
             value = part[name].corr(part["loss_gap"], method="spearman")
             rows.append({"system": system, "seed": seed, "measure": name, "correlation": value})
     return pd.DataFrame(rows)
@@ -122,18 +124,18 @@ def _methods(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
 
 
 def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
-    """Rank correlation with the gap of the measure, its parts and the other measures, a point a seed."""
+    """Rank correlation with the gap of the measure, its parts, the other measures and the training loss, a point a seed."""
     values = within_seed_correlations(table)
     figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 1.6, 4.2), squeeze=False, sharey=True)
     for axes, system in zip(panels[0], systems, strict=True):
         part = values[values["system"] == system]
-        shades = [PALETTE[0]] * 3 + [PALETTE[2]] * 2 + [PALETTE[1]] * 3
-        _dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in MEASURES], shades)
+        shades = [PALETTE[0]] * 3 + [PALETTE[2]] * 2 + [PALETTE[1]] * 3 + [PALETTE[5]]
+        _dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in PREDICTORS], shades)
         axes.axvline(0, color="#5c6674", linewidth=0.8, label="_zero")
-        axes.set_yticks(range(len(MEASURES)), list(MEASURES.values()))
+        axes.set_yticks(range(len(PREDICTORS)), list(PREDICTORS.values()))
         axes.set(title=systems[system], xlabel="rank correlation with the gap", xlim=(-1.05, 1.05))
         axes.set_xticks([-1, -0.5, 0, 0.5, 1])
-        axes.set_ylim(len(MEASURES) - 0.5, -0.5)
+        axes.set_ylim(len(PREDICTORS) - 0.5, -0.5)
     figure.suptitle("Figure 2 · what predicts the gap, within seeds", x=0.01, ha="left")
     return figure
 

@@ -189,8 +189,15 @@ def _afterwards(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
         every = table[table["learning_rate"] == rate]
         part = every.dropna(subset="sharpness_after")
         before = every.assign(standing=every["sharpness_after"].isna().map({False: IN_REGIME, True: OUTSIDE_REGIME}))
-        points(axes, before.assign(place=before["batch_size"] / 1.08), "place", "sharpness", color=PALETTE[1],
-               label="before: minimum of GD (hollow: no other one found)", marker="s")  # fmt: skip
+        points(
+            axes,
+            before.assign(place=before["batch_size"] / 1.08),
+            "place",
+            "sharpness",
+            color=PALETTE[1],
+            label="before: minimum of GD (hollow: no other one found)",
+            marker="s",
+        )
         axes.plot(part["batch_size"] * 1.08, part["sharpness_after"], "o", color=PALETTE[0], label="after SGD")
         reference_line(axes, y=2 / rate, label="2/η")
         log_axis(axes, "x", ticks=sorted(table["batch_size"].unique()))

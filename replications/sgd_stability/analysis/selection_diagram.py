@@ -131,9 +131,15 @@ def _criterion(table: pd.DataFrame) -> Figure:
         for number, (name, label) in enumerate(names.items()):
             shift = 1.05 ** (number - 1)
             points(
-                axes, part.assign(place=part["batch_size"] * shift), "place", name, color=PALETTE[number], label=label,
-                marker=MARKERS[number], alpha=0.8,
-            )  # fmt: skip
+                axes,
+                part.assign(place=part["batch_size"] * shift),
+                "place",
+                name,
+                color=PALETTE[number],
+                label=label,
+                marker=MARKERS[number],
+                alpha=0.8,
+            )
         reference_line(axes, y=1.0, label="bound of stability")
         axes.set(
             ylabel="measured / bound", title=f"η = {rate:g}", ylim=(0, max(1.2, part[list(names)].max().max() * 1.1))

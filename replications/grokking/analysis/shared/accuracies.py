@@ -38,6 +38,14 @@ def accuracy_panels(records: pd.DataFrame, axis: str, titles: dict[Any, str], ti
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=2)
     say_setting(figure, records)
+    looks = records[(records["kind"] == "evaluation") & (records["step"] >= 10)].groupby("run", sort=False).size()
+    if (looks > POINTS).any():
+        parts = f"each of {POINTS // 2} equal parts of the logarithm of the step"
+        note(
+            figure,
+            f"envelopes: of up to {looks.max()} evaluations a run the lowest and the highest of {parts}",
+            "illustration",
+        )
     return figure
 
 

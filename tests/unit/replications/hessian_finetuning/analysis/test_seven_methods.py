@@ -11,7 +11,9 @@ from replications.hessian_finetuning.analysis.seven_methods import metrics as se
 
 def planted() -> pd.DataFrame:
     """Settings of one seed whose gap is the measure, and falls with the distance."""
-    rows = pd.DataFrame({"measure": [0.1, 0.2, 0.3, 0.4], "training_loss": 0.5, "first_training_loss": 1.0})
+    rows = pd.DataFrame(
+        {"measure": [0.1, 0.2, 0.3, 0.4], "training_loss": [0.5, 0.5, 0.5, 0.4], "first_training_loss": 1.0}
+    )
     for name in MEASURES:
         rows[name] = -rows["measure"] if name == "distance" else rows["measure"]
     rows["test_loss"] = rows["training_loss"] + rows["measure"]
@@ -30,11 +32,12 @@ def test_gaps_selection_and_correlations_of_planted_records() -> None:
     table = seven_metrics(records).join(records.set_index("run")[["system", "method", "strength", "seed"]])
     assert table["loss_gap"].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4])
     assert table["error_gap"].tolist() == pytest.approx([20] * 4)
-    assert table["vacuity"].tolist() == pytest.approx([(0.5 + m) / math.log(2) for m in (0.1, 0.2, 0.3, 0.4)])
+    assert table["vacuity"].tolist() == pytest.approx([(0.5 + m) / math.log(2) for m in (0.1, 0.2, 0.3, 0.3)])
     assert selected(table).index.tolist() == ["b"]
     found = within_seed_correlations(table).set_index("measure")["correlation"]
     assert found["measure"] == pytest.approx(1)
     assert found["distance"] == pytest.approx(-1)
+    assert found["log_training_loss"] < 0
 
 
 def test_a_fine_tuning_that_raised_the_training_loss_has_not_reached_its_regime() -> None:
