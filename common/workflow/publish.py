@@ -51,7 +51,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         raise UserError(f"publish {where}: no claim is decided at this scale; there is no evidence to publish.")
     states = run_states(replication, scale, folders.store)
     before = _entries(place / "verdicts.json")
-    same = _unchanged(place / "metrics.json", analysis / "metrics.json")
+    then, fresh = _metrics(place), _metrics(analysis)
     claims = load_claims(replication.folder / "claims.yaml")
     now = rules(replication, scale, claims)
     made = {}
@@ -61,9 +61,12 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         mine = [s for s in states if s.run.experiment == experiment]
         facts = [_traced(s, folders) for s in mine]
         commits = sorted({fact["commit"] for fact in facts})
-        for claim in (claim for claim in claims if claim.experiment == experiment):
-            check_published(claim, now[claim.id], before.get(claim.id), same_numbers=experiment in same, scale=scale)
-        _check_older(replication, [c for c in claims if c.experiment == experiment], now, facts, scale)
+        checked = [claim for claim in claims if claim.experiment == experiment]
+        same = {c.id for c in checked if _same_numbers(c, then.get(experiment, []), fresh.get(experiment, []))}
+        for claim in checked:
+            check_published(claim, now[claim.id], before.get(claim.id), same_numbers=claim.id in same, scale=scale)
+        rule = {name: replace(rule, metrics="") if name in same else rule for name, rule in now.items()}
+        _check_older(replication, checked, rule, facts, scale)
         made[experiment] = _summary(facts, commits)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
@@ -125,7 +128,7 @@ def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[
 
 
 def _judged(claim: Claim, table: pd.DataFrame, paper: str, scale: str) -> Verdict:
-    """The verdict by published metrics; "not run" where they were published before what the claim reads was measured."""
+    """The verdict by published metrics; "not run" where they are older than what the claim reads."""
     missing = [name for name in claim.estimate.variables() if name not in table.columns and name != DIVERGED]
     if not missing:
         return judge(claim, table, paper=paper, scale=scale)
@@ -178,26 +181,22 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
     return {entry["id"]: entry for entry in (read_json(path) if path.is_file() else [])}
 
 
-def _unchanged(before: Path, after: Path) -> set[str]:
-    """The experiments whose published metrics are those of the analysis, run by run, to six digits."""
-    then, now = (read_json(path) if path.is_file() else {} for path in (before, after))
-    return {
-        name
-        for name, rows in then.items()
-        if {row["run"]: row for row in rows}.keys() == {row["run"]: row for row in now.get(name, [])}.keys()
-        and all(
-            _alike(row, other) for row, other in zip(*(sorted(t, key=_run_of) for t in (rows, now[name])), strict=True)
-        )
-    }
+def _metrics(place: Path) -> dict[str, list[dict[str, Any]]]:
+    """Rows of metrics by experiment; none where nothing was published."""
+    path = place / "metrics.json"
+    rows: dict[str, list[dict[str, Any]]] = read_json(path) if path.is_file() else {}
+    return rows
 
 
-def _run_of(row: Mapping[str, Any]) -> str:
-    return str(row["run"])
-
-
-def _alike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether each number that was there is there still; new columns do not matter."""
-    return all(name in other and (other[name] == value or _close(value, other[name])) for name, value in row.items())
+def _same_numbers(claim: Claim, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether what a claim reads of each run is what was published of it, to six digits."""
+    names = ("regime_reached", *claim.estimate.variables())
+    before, after = ({str(row["run"]): row for row in rows} for rows in (then, now))
+    return before.keys() == after.keys() and all(
+        before[run].get(name) == after[run].get(name) or _close(before[run].get(name), after[run].get(name))
+        for run in before
+        for name in names
+    )
 
 
 def _close(value: Any, other: Any) -> bool:

@@ -342,6 +342,7 @@ paper.summary(
         "fig11-escape-b4",
         "fig11-sharpness-falls",
         "fig11-sharpness-falls-at-half-rate",
+        "fig11-b1-finds-no-minimum",
     ]
 )
 
@@ -484,6 +485,8 @@ paper.summary(
     [
         "fig18-alignment-is-bounded-below",
         "fig18-alignment-does-not-shrink-on-mnist",
+        "fig18-alignment-at-equal-loss-on-mnist",
+        "fig18-alignment-at-equal-loss-on-cifar10",
         "fig18-alignment-does-not-shrink-on-cifar10",
         "alignment-direction-on-mnist",
     ]
@@ -580,6 +583,7 @@ paper.summary(
     [
         "theorem4-one-step-ratio",
         "theorem4-premise-b1",
+        "fig19-escape-b1-is-exponential",
         "fig19-escape-b1",
         "stable-minimum-is-not-left",
         "full-criterion-holds-at-half-rate-b16",

@@ -124,7 +124,7 @@ def _methods(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
 
 
 def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
-    """Rank correlation with the gap of the measure, its parts, the other measures and the training loss, a point a seed."""
+    """Rank correlation with the gap of all predictors, a point a seed."""
     values = within_seed_correlations(table)
     figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 1.6, 4.2), squeeze=False, sharey=True)
     for axes, system in zip(panels[0], systems, strict=True):

@@ -73,7 +73,7 @@ def _measures(part: pd.DataFrame) -> dict[str, float | bool]:
 def _finite(losses: pd.DataFrame) -> pd.DataFrame:
     """Losses that are not finite have no value."""
     paths = [name for name in losses if str(name).startswith("path")]
-    return losses.assign(**{name: losses[name].where(losses[name] < LOST) for name in [*LOSSES, *paths]})
+    return losses.assign(**{str(name): losses[name].where(losses[name] < LOST) for name in [*LOSSES, *paths]})
 
 
 def _rise(losses: "pd.Series[float]") -> float:
