@@ -24,6 +24,7 @@ from common.claims.wording import rule_text
 from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.experiments.replication import Replication
+from common.experiments.scales import SCALES
 from common.files import read_json
 from common.workflow.discovery import find
 
@@ -186,10 +187,12 @@ def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seed
     """Hold a rule against that of the commit from which its runs were computed.
 
     Raises:
-        UserError: it stood otherwise there, or not at all, and no amendment names all of these seeds as seen.
+        UserError: it stood otherwise there, or not at all, and no amendment says so or, at a scale that decides it,
+            names all of these seeds as seen.
     """
     changed = now.changes(then) if then else ["rule"]
-    unsaid = set(seeds) - claim.seen(scale)
+    decided = SCALES.index(scale) >= SCALES.index(claim.decidable_from)
+    unsaid = set(seeds) - claim.seen(scale) if decided else set()
     if changed and (not claim.amended or unsaid):
         asked = "say when and why in `amended: [{date, reason, former, seen}]`"
         if claim.amended:
