@@ -30,6 +30,7 @@ def size_of(size: Size, measurement: Measurement, n: int | None) -> dict[str, An
     judgement = _judgement(low, high, size.factor)
     text = f"{number(ratio)} times the reported effect {interval_text(low, high)}"
     found: dict[str, Any] = {"ratio": ratio, "interval": [low, high], "judgement": judgement, "text": text}
+    found |= {"prediction": None, "predicted": None}
     if size.standard_error is not None:
         own = (measurement.interval[1] - measurement.interval[0]) / 2 / float(t_quantile((n or 2) - 1))
         reach = 1.96 * math.hypot(own, size.standard_error)
