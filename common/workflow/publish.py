@@ -6,7 +6,7 @@ and judged by the rules that stood in claims.yaml at that commit, or that say wh
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,10 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         for claim in checked:
             check_published(claim, now[claim.id], before.get(claim.id), same_numbers=claim.id in same, scale=scale)
         rule = {name: replace(rule, metrics="") if name in same else rule for name, rule in now.items()}
-        _check_older(replication, checked, rule, facts, scale)
+        seeds: dict[str, set[int]] = {commit: set() for commit in commits}
+        for state_of, fact in zip(mine, facts, strict=True):
+            seeds[fact["commit"]] |= {state_of.run.axes[SEED]} if SEED in state_of.run.axes else set()
+        _check_older(replication, checked, rule, seeds, scale)
         made[experiment] = _summary(facts, commits)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
@@ -100,9 +103,8 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
         mine = [claim for claim in claims if claim.experiment == experiment]
         for claim in mine:
             check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
-        seeds = [{"seed": row["seed"]} for row in rows.get(experiment, []) if "seed" in row]
-        computed = [{"commit": commit, "parameters": seed} for commit in facts["commit"].split(", ") for seed in seeds]
-        _check_older(replication, mine, now, computed, scale)
+        seeds = {int(row[SEED]) for row in rows.get(experiment, []) if SEED in row}
+        _check_older(replication, mine, now, dict.fromkeys(facts["commit"].split(", "), seeds), scale)
     decided_by = _decided_by(replication, claims, now)
     for name, entry in decided_by.items():
         known = before.get(name, {}).get("decided_by", {})
@@ -157,15 +159,18 @@ def _check_older(
     replication: Replication,
     claims: Sequence[Claim],
     now: Mapping[str, Rule],
-    facts: Sequence[Mapping[str, Any]],
+    seeds: Mapping[str, Set[int]],
     scale: str,
 ) -> None:
-    """Refuse rules that are younger than the runs which they judge, unless they say so."""
-    for commit in sorted({fact["commit"] for fact in facts}):
+    """Refuse rules that are younger than the runs which they judge, unless they say so.
+
+    Args:
+        seeds: by the commit that they were computed from.
+    """
+    for commit, computed in sorted(seeds.items()):
         then = rules_at(replication, commit, scale)
-        seeds = {fact["parameters"].get(SEED) for fact in facts if fact["commit"] == commit} - {None}
         for claim in claims:
-            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds=seeds, scale=scale)
+            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds=computed, scale=scale)
 
 
 def _decided_by(

@@ -9,7 +9,7 @@ import io
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,7 +183,7 @@ def check_published(claim: Claim, now: Rule, before: Mapping[str, Any] | None, s
         )
 
 
-def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seeds: Collection[int], scale: str) -> None:
+def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seeds: Set[int], scale: str) -> None:
     """Hold a rule against that of the commit from which its runs were computed.
 
     Raises:
@@ -192,7 +192,7 @@ def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seed
     """
     changed = now.changes(then) if then else ["rule"]
     decided = SCALES.index(scale) >= SCALES.index(claim.decidable_from)
-    unsaid = set(seeds) - claim.seen(scale) if decided else set()
+    unsaid = seeds - claim.seen(scale) if decided else set()
     if changed and (not claim.amended or unsaid):
         asked = "say when and why in `amended: [{date, reason, former, seen}]`"
         if claim.amended:

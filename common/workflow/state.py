@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
-from common.experiments.digests import short_digest
+from common.experiments.digests import code_digest, short_digest
 from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, FORGOTTEN, Outcome, Results
@@ -103,11 +103,12 @@ def job_state(job: Job, identities: Identities, results: Results) -> str:
 
 
 def analysis_digest(replication: Replication) -> str:
-    """Digest of what an analysis is computed with: metrics, figures, claims and coverage."""
+    """Digest of what an analysis is computed with: metrics, figures, claims, coverage, and how claims are judged."""
     code = {
         f"{experiment}.{entry}": replication.code_digest(experiment, entry)
         for experiment in replication.experiments
         for entry in ("metrics", "figures")
     }
     files = {name: read_source(replication.folder / name) for name in ("claims.yaml", "paper.yaml")}
-    return short_digest({"code": code, "files": files})
+    judged = code_digest(replication.sources, "common.claims.judging", "judge")
+    return short_digest({"code": code, "files": files, "judged": judged})

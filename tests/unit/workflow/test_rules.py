@@ -16,7 +16,7 @@ from common.workflow.rules import Rule, broken, check_older, check_published, hi
 from tests.conftest import EXAMPLE, Project, make_project
 
 FIRST = "fig1-larger-steps-descend-faster"
-SEEDS = (0, 1, 2, 3, 4)
+SEEDS = {0, 1, 2, 3, 4}
 
 
 @pytest.fixture
