@@ -150,8 +150,10 @@ def history(replication: Replication) -> Iterator[str]:
 def broken(replication: Replication) -> Iterator[str]:
     """Published verdicts whose rule or settings have changed since without an amendment that says so."""
     claims = load_claims(replication.folder / "claims.yaml")
-    for path in sorted((replication.root / "reports" / "published").glob(f"*/{replication.name}/verdicts.json")):
-        scale = path.parent.parent.name
+    for scale in SCALES:
+        path = replication.root / "reports" / "published" / scale / replication.name / "verdicts.json"
+        if not path.is_file():
+            continue
         now = rules(replication, scale, claims)
         before = {verdict["id"]: verdict for verdict in read_json(path)}
         for claim in claims:

@@ -50,8 +50,8 @@ def indexed(**columns: Any) -> pd.DataFrame:
         (lambda: indexed().drop(columns="regime_reached"), "no column regime_reached"),
         (lambda: indexed(regime_reached="no"), "regime_reached = 'no' for seed=0; return True or False"),
         (lambda: indexed(regime_reached=0.5), "regime_reached = 0.5 for seed=0"),
-        (lambda: indexed(x=[np.zeros(3), np.zeros(3)]), "an object of type ndarray in the column 'x'"),
-        (lambda: indexed(x=[[1], [2]]), "an object of type list in the column 'x'"),
+        (lambda: indexed(x=[["a"], ["b"]]), "'a' in a list of the column 'x'; give numbers"),
+        (lambda: indexed(x=[{1: 2}, {1: 2}]), "an object of type dict in the column 'x'"),
         (lambda: indexed(x=[1j, 2j]), "an object of type complex in the column 'x'"),
         (lambda: indexed(x=pd.Timestamp("2026-01-01")), "Timestamp in the column 'x'"),
         (lambda: indexed(x=pd.Series(["\udc80", ""], dtype=object)), "in the column 'x', which holds no character"),
@@ -141,3 +141,8 @@ def test_a_figure_with_bad_tex_is_a_sentence(tmp_path: Path) -> None:
     figure.subplots().set_title(r"$\nosuchcommand{$")
     with pytest.raises(Unusable, match="nosuchcommand"):
         exported(figure, tmp_path, "fig1", ROOT)
+
+
+def test_a_list_of_numbers_a_run_is_a_curve() -> None:
+    made = indexed(x=[np.zeros(3), [1, 2]])
+    assert list(metrics_of(module(lambda records: made), RECORDS, RUNS, ROOT)["x"]) == [[0.0, 0.0, 0.0], [1.0, 2.0]]
