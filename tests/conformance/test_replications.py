@@ -16,6 +16,7 @@ from common.claims import load_claims
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
+from common.files import published, status_of
 from common.reports import build_page
 from common.workflow.discovery import discover
 from common.workflow.state import run_states
@@ -160,7 +161,7 @@ def _wait_for_work(project: Project, process: BaseProcess) -> None:
     """Until the process computes (or has ended)."""
     before = time.time()
     while process.is_alive() and time.time() < before + 60:
-        newest = max((p.stat().st_mtime for p in project.root.glob("results/.work/**/*") if p.is_file()), default=0)
-        if newest >= before:
+        stats = map(status_of, published(project.root / "results" / ".work", "**/*"))
+        if max((stat.st_mtime for stat in stats if stat), default=0) >= before:
             return
         time.sleep(0.01)

@@ -272,12 +272,12 @@ def test_every_claim_finds_its_metric_and_names_its_axes(compared, apart, toy, d
 
 
 def judged_at(worst: float) -> str:
-    """The verdict of an ordering in Figure 5 where one run has this log₁₀ ratio and another 5."""
+    """The verdict of an ordering in Figure 5 whose worst setting has about this log₁₀ ratio, and another 5."""
     claim = next(c for c in load_claims(FOLDER / "claims.yaml") if c.id == "fig5-ours-below-garg")
     rows = [
         {
-            "run": f"dataset=a,model=gcn,depth=2,fold=0,seed={seed}",
-            "dataset": "a",
+            "run": f"dataset={dataset},model=gcn,depth=2,fold=0,seed={seed}",
+            "dataset": dataset,
             "model": "gcn",
             "depth": 2,
             "fold": 0,
@@ -285,21 +285,17 @@ def judged_at(worst: float) -> str:
             "outcome": "completed",
             "reason": "",
             "regime_reached": True,
-            "log10_garg_over_ours": value,
+            "log10_garg_over_ours": value + 0.01 * seed,
         }
-        for seed, value in enumerate((5.0, worst))
+        for seed in range(5)
+        for dataset, value in (("a", 5.0), ("b", worst))
     ]
     verdict: str = judge(claim, pd.DataFrame(rows), paper="gnn_bounds", scale="laptop").verdict
     return verdict
 
 
-def test_an_order_between_bounds_is_decided_only_beyond_what_hidden_constants_make_up() -> None:
-    assert [judged_at(worst) for worst in (2.1, 1.9, -1.9, -2.1)] == [
-        "reproduced",
-        "inconclusive",
-        "inconclusive",
-        "contradicted",
-    ]
+def test_an_order_between_bounds_is_judged_where_it_is_worst() -> None:
+    assert [judged_at(worst) for worst in (1.0, -0.02, -1.0)] == ["reproduced", "inconclusive", "contradicted"]
 
 
 def test_every_row_of_metrics_is_one_run_and_says_whether_its_regime_was_reached(
