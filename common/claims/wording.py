@@ -51,6 +51,7 @@ def interval_text(low: float, high: float) -> str:
 
 def _estimate_text(estimate: Estimate, accept: Accept) -> str:
     over = ", ".join(estimate.over)
+    averaged = f", averaged over {over}" if over else ""
     match estimate:
         case Mean():
             return f"mean of {estimate.metric}" + (f" over {over}" if over else "") + _where(estimate)
@@ -59,19 +60,16 @@ def _estimate_text(estimate: Estimate, accept: Accept) -> str:
             return f"share of seeds with {estimate.metric} = 1{every}{_where(estimate)}"
         case PairedDifference():
             arms = f"{_arm(estimate.of)} minus {_arm(estimate.minus)}"
-            averaged = f", averaged over {over}" if over else ""
             return f"paired difference of {estimate.metric}, {arms}{averaged}{_where(estimate)}"
         case RatioOfMeans():
             arms = f"{_arm(estimate.of)} to {_arm(estimate.to)}"
-            averaged = f", averaged over {over}" if over else ""
             return f"ratio of mean {estimate.metric}, {arms}{averaged}{_where(estimate)}"
         case Earlier():
             arms = f"{_arm(estimate.of)} comes before {_arm(estimate.than)}"
-            averaged = f", by the order over {over}" if over else ""
-            return f"share of seeds in which, by {estimate.metric}, {arms}{averaged}{_where(estimate)}"
+            order = f", by the order over {over}" if over else ""
+            return f"share of seeds in which, by {estimate.metric}, {arms}{order}{_where(estimate)}"
         case DifferenceAtEqual():
             arms = f"{_arm(estimate.of)} minus {_arm(estimate.minus)}"
-            averaged = f", averaged over {over}" if over else ""
             return f"difference of {estimate.metric} at equal {estimate.equal}, {arms}{averaged}{_where(estimate)}"
         case WorstCase():
             side = "largest" if accept.below is not None else "smallest"
