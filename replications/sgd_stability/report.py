@@ -452,11 +452,13 @@ paper.summary(
 
 # %% [markdown]
 # Minima that are uniform are flat, too, because the two measures go together. Part of that is the sweep itself: both
-# scale with $1/\eta$. So we look within one learning rate as well. Whether $s$ is proportional to $a$, a power of one,
-# takes more learning rates than the two of the laptop scale.
+# scale with $1/\eta$. So we look within one learning rate as well, and at the power of $a$ that $s$ follows over four.
 
 # %%
 paper.figure("fig17")
+
+# %%
+paper.figure("criterion_by_rate")
 
 # %%
 paper.summary(
@@ -464,6 +466,8 @@ paper.summary(
         "fig17-correlation-across-rates",
         "fig17-correlation-within-rate",
         "fig17-power",
+        "fig17-sharpness-condition",
+        "fig17-non-uniformity-condition",
         "smaller-batches-generalise-better-here",
     ]
 )
