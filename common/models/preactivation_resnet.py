@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from common.models.residual import PreactivationNetwork, initialise_convolutions, residual_stages
+from common.models.residual import PreactivationNetwork, initialise_convolutions, residual_stages, thinned
 
 EXPANSION = 4
 
@@ -52,12 +52,13 @@ class Bottleneck(nn.Module):
         self.normalisation3 = nn.BatchNorm2d(planes)
         self.convolution3 = nn.Conv2d(planes, out, 1, bias=False)
         same = into == out and stride == 1
-        self.shortcut = nn.Identity() if same else nn.Conv2d(into, out, 1, stride=stride, bias=False)
+        self.shortcut = nn.Identity() if same else nn.Conv2d(into, out, 1, bias=False)
+        self.stride = stride
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Features [n, 4 planes, height/stride, width/stride] of features [n, into, height, width]."""
         features = self.convolution1(functional.relu(self.normalisation1(inputs)))
         features = self.convolution2(functional.relu(self.normalisation2(features)))
         features = self.convolution3(functional.relu(self.normalisation3(features)))
-        result: torch.Tensor = features + self.shortcut(inputs)
+        result: torch.Tensor = features + self.shortcut(thinned(inputs, self.stride))
         return result

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from common.models.residual import PreactivationNetwork, initialise_convolutions, residual_stages
+from common.models.residual import PreactivationNetwork, initialise_convolutions, residual_stages, thinned
 
 
 class WideResNet(PreactivationNetwork):
@@ -53,11 +53,12 @@ class WideBlock(nn.Module):
         self.normalisation2 = nn.BatchNorm2d(out)
         self.convolution2 = nn.Conv2d(out, out, 3, stride=stride, padding=1)
         same = into == out and stride == 1
-        self.shortcut = nn.Identity() if same else nn.Conv2d(into, out, 1, stride=stride)
+        self.shortcut = nn.Identity() if same else nn.Conv2d(into, out, 1)
+        self.stride = stride
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Features [n, out, height/stride, width/stride] of features [n, into, height, width]."""
         features = self.convolution1(functional.relu(self.normalisation1(inputs)))
         features = self.convolution2(functional.relu(self.normalisation2(features)))
-        result: torch.Tensor = features + self.shortcut(inputs)
+        result: torch.Tensor = features + self.shortcut(thinned(inputs, self.stride))
         return result

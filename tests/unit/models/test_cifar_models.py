@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from common.models import ResidualCifar, ShallowCifar, initialise_uniform
+from common.models.preactivation_resnet import PreactivationResNet
+from common.models.wide_resnet import WideResNet
 
 
 def count(network: torch.nn.Module) -> int:
@@ -47,3 +49,15 @@ def test_the_shallow_network_maps_pictures_to_logits_of_each_on_its_own() -> Non
     images = torch.rand(4, 3, 32, 32)
     assert count(network) == 1_756_426
     assert torch.allclose(network(images)[:2], network(images[:2]), atol=1e-5)
+
+
+@pytest.mark.parametrize("network", [WideResNet(10, 1, base=4), PreactivationResNet(11, width=4)], ids=["wide", "pre"])
+def test_narrow_shortcuts_have_the_same_gradients_in_both_memory_formats(network: torch.nn.Module) -> None:
+    images = torch.randn(16, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    found = []
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        inputs = images.to(memory_format=memory_format)
+        loss = network.to(memory_format=memory_format)(inputs).square().mean()  # type: ignore[call-overload]
+        found.append(torch.autograd.grad(loss, list(network.parameters())))
+    for first, second in zip(*found, strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-5)
