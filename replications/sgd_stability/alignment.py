@@ -71,5 +71,5 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def _unevenness(values: torch.Tensor) -> float:
-    """Standard deviation over mean: of e_i², of ‖g_i‖_G, which is in proportion to the norm of a row of K, and its square."""
+    """Standard deviation over mean: of e_i², of ‖g_i‖_G, in proportion to the norm of a row of K, and of its square."""
     return float(values.std() / values.mean())

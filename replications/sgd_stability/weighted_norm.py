@@ -124,8 +124,8 @@ def least_curved_neuron(
 def most_curved_neuron(inputs: torch.Tensor, ascents: int) -> float:
     """The largest mean σ(wᵀx)²/‖w‖² that is found from both ends of the first principal axis.
 
-    It is convex in w, so that the direction of its gradient is a step that never lowers it. A neuron with a = 0 has this
-    for Tr G, ‖G‖_F and ‖G‖₂ over each of their squared norms: a lower bound of the largest of all three.
+    It is convex in w, so that the direction of its gradient is a step that never lowers it. A neuron with a = 0 has
+    this for Tr G, ‖G‖_F and ‖G‖₂ over each of their squared norms: a lower bound of the largest of all three.
     """
     axis = torch.linalg.eigh(inputs.T @ inputs).eigenvectors[:, -1]
     directions = torch.stack([axis, -axis])

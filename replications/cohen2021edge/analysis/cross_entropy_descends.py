@@ -21,10 +21,10 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     Columns: `peak_ratio` and `final_ratio`, the largest and the last λ₁ over 2/η; `lasting_peak_ratio`, the largest
     height over which λ₁ stays for three measurements in a row after it was below 2/η (NaN if it never was below);
-    `log10_fall`, log10 of the last λ₁ over the largest; `log10_lasting_fall`, log10 of the largest of the last three over
-    the lasting peak; `log10_height_along` and `log10_loss_along`, curves from the first λ₁ of at least 2/η on: log10 of
-    λ₁ over the lasting peak and of the loss over that at the start; `log10_loss` at the end over the start; `regime_reached`: the
-    loss fell to a tenth.
+    `log10_fall`, log10 of the last λ₁ over the largest; `log10_lasting_fall`, log10 of the largest of the last three
+    over the lasting peak; `log10_height_along` and `log10_loss_along`, curves from the first λ₁ of at least 2/η on:
+    log10 of λ₁ over the lasting peak and of the loss over that at the start; `log10_loss` at the end over the start;
+    `regime_reached`: the loss fell to a tenth.
     """
     return by_run(records, _descent)
 

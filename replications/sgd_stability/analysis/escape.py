@@ -26,11 +26,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     `log_gamma0`, log of γ₀ = η² c μ₀ ‖H‖²_F, c = (n − B)/(B(n − 1)); `theorem_ratio`, the smallest one-step ratio
     E[L_{t+1} | θ_t]/L_t over γ₀; `rise`, log₁₀ of the median loss of the networks after all steps over that at the
     start, `linear_rise` the same of the linearised model, both missing where the median is not finite by then; `lost`
-    (0/1): that of the networks is not; `rise_in_twenty`, as `rise` after 20 steps; `tenfold_time`, the steps after which the median first is ten times that at the
-    start, interpolated in its logarithm; `log_time_ratio`, log of the steps that the second hundredfold takes over
-    those of the first; `log_sharpness_change`, log of λ₁ after SGD has found a minimum (at most 1e-4) over that before;
-    `accuracy_after` there; `settled` (0/1): it has found one; `halved` (0/1): one with less than half the λ₁ of that
-    before; `regime_reached`: it started from a loss of at most 2·10⁻⁶.
+    (0/1): that of the networks is not; `rise_in_twenty`, as `rise` after 20 steps; `tenfold_time`, the steps after
+    which the median first is ten times that at the start, interpolated in its logarithm; `log_time_ratio`, log of the
+    steps that the second hundredfold takes over those of the first; `log_sharpness_change`, log of λ₁ after SGD has
+    found a minimum (at most 1e-4) over that before; `accuracy_after` there; `settled` (0/1): it has found one; `halved`
+    (0/1): one with less than half the λ₁ of that before; `regime_reached`: it started from a loss of at most 2·10⁻⁶.
     """
     rows = [{"run": run, **_measures(part)} for run, part in records.groupby("run", sort=False)]
     return pd.DataFrame(rows).set_index("run")

@@ -21,10 +21,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     `<measure>_smallest` and `_largest` are over θ, rescalings and n ≥ 4d (`spectral`: n ≥ d²), `<measure>_log_ratio` is
     the mean of the logarithm there. `<measure>_least` and `_most` are over θ, rescalings and the neurons of least and
-    most curvature that a search finds, at n ≥ N(d, δ) (`spectral`: n ≥ d N(d, δ)). `unpaired_log_ratio` has ‖G‖_F over the norm that belongs to the trace.
-    `worst_neuron_…` is the least ratio of a searched neuron at n = d and n = 4d. `path_slack` is the least relative
-    slack of the path-norm inequality, `path_slack_balanced` the largest in size after balancing. `rooted_growth` is by
-    how much Tr G over the norm with the square root grows when θ is ten times as large.
+    most curvature that a search finds, at n ≥ N(d, δ) (`spectral`: n ≥ d N(d, δ)). `unpaired_log_ratio` has ‖G‖_F over
+    the norm that belongs to the trace. `worst_neuron_…` is the least ratio of a searched neuron at n = d and n = 4d.
+    `path_slack` is the least relative slack of the path-norm inequality, `path_slack_balanced` the largest in size
+    after balancing. `rooted_growth` is by how much Tr G over the norm with the square root grows when θ is ten times as
+    large.
     """
     table = pd.DataFrame(index=pd.Index(records["run"].unique(), name="run"))
     curvature = records[records["part"] == "curvature"]
