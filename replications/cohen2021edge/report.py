@@ -70,7 +70,7 @@ paper.summary(
 # ## Cross-entropy leaves the edge again
 # The curvature of cross-entropy along the outputs is $p(1 - p)$. It vanishes as predictions become certain, so the
 # Hessian can become small at the end, whatever the learning rate. Squared error stands beside it at a threshold and a
-# length of its own (D7).
+# length of its own (D7), and is compared where both losses have fallen by the same factor.
 
 # %%
 paper.figure("descent")

@@ -64,11 +64,12 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
                 frobenius=found.curvature_norm,
                 uneven_errors=_unevenness(layered.errors.square()),
                 uneven_gradients=_unevenness(ntk.gram.square().sum(1)),
+                uneven_gradient_norms=_unevenness(ntk.gram.norm(dim=1)),
             )
         context.progress(step, setting.measured[-1])
         context.checkpoint({"descent": descent.state(), "done": done})
 
 
 def _unevenness(values: torch.Tensor) -> float:
-    """Standard deviation over mean: of e_i², and of ‖g_i‖²_G, which is in proportion to the square of a row of K."""
+    """Standard deviation over mean: of e_i², of ‖g_i‖_G, in proportion to the norm of a row of K, and of its square."""
     return float(values.std() / values.mean())

@@ -231,7 +231,8 @@ paper.summary(
 # ## When flatness implies generalisation
 # At an interpolating minimum of the squared loss the Hessian is $G = \frac1n \sum_i g_i g_i^\top$ with the gradients
 # $g_i$ of the outputs. For a two-layer ReLU network without biases its trace and norms are weighted norms of the
-# parameters.
+# parameters. The theorem is for all of them: beside those that are drawn stand the neurons with the least and the most
+# curvature that a search finds, from as many examples on as the theorem asks for.
 
 # %%
 paper.figure("theorem2")
@@ -304,7 +305,8 @@ paper.summary(
 
 # %% [markdown]
 # Sharpness-aware minimisation (SAM) descends along the gradient at the worst point nearby. Which networks does it
-# find on this problem, and are they worse? That depends on what it is compared with.
+# find on this problem, and are they worse? That depends on what it is compared with: the figure's baseline is gradient
+# descent with weight decay, its caption speaks of SGD.
 
 # %%
 paper.figure("fig8")
@@ -509,6 +511,7 @@ paper.summary(
     [
         "alignment-errors-less-uniform-than-gradients",
         "alignment-gradient-norms-are-uniform",
+        "alignment-squared-gradient-norms-are-uniform-too",
         "alignment-gamma-underestimates",
     ]
 )

@@ -18,7 +18,7 @@ class Parameters(ExperimentParameters):
     dimension: int = Field(16, ge=2, description="d, of inputs uniform on the sphere of radius √d", source=THEOREM_2)
     width: int = Field(16, ge=1, unit="neurons", description="m", source=OURS)
     per_dimension: tuple[float, ...] = Field(
-        (0.5, 1.0, 2.0, 4.0, 16.0), description="numbers of examples n/d; 4d² is added", source=OURS
+        (0.5, 1.0, 2.0, 4.0, 16.0), description="numbers of examples n/d; 10d² is added", source=OURS
     )
     rescalings: tuple[float, ...] = Field((0.125, 1.0, 8.0), description="c of (a/c, c w)", source=OURS)
     spread: float = Field(1.5, ge=0, description="σ of the log-normal factors of the heavy-tailed θ", source=OURS)
@@ -52,14 +52,15 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
                 context.record(run, kind=kind, part="path", weight=weight, **path_slack(network, weight))
         counts = [max(1, round(factor * run.dimension)) for factor in run.per_dimension]
         generator = context.generator(run, "probes")
-        for count in [*counts, 4 * run.dimension**2]:
+        for count in [*counts, 10 * run.dimension**2]:
             inputs = sphere((count, run.dimension), generator)
             common = {"examples": count, "per_dimension": count / run.dimension}
             for kind, network in kinds.items():
                 for row in curvature_over_norms(run, network, inputs):
                     context.record(run, part="curvature", kind=kind, **common, **row)
             worst = least_curved_neuron(inputs, run.restarts, run.descents, generator)
-            context.record(run, part="worst_neuron", **common, **worst)
+            most = most_curved_neuron(inputs, run.descents)
+            context.record(run, part="worst_neuron", **common, **worst, inner_largest=most)
         context.progress(done + 1, len(runs))
 
 
@@ -101,7 +102,8 @@ def least_curved_neuron(
 
     Returns:
         `inner`: mean σ(wᵀx)²/‖w‖² (½ for n = ∞), `active`: share of inputs with wᵀx > 0 (½), and `ratio`, the
-        smaller one: an upper bound of the least Tr G/‖θ‖²_{2,d} over θ.
+        smaller one: an upper bound of the least Tr G/‖θ‖²_{2,d} over θ. Of ‖G‖_F and ‖G‖₂ over their norms `inner` is
+        one, that of a neuron with a = 0.
     """
     count, dimension = inputs.shape
     target = -torch.ones(count, 1, dtype=torch.float64)
@@ -117,3 +119,17 @@ def least_curved_neuron(
     inner, active = before.relu().square().mean(1), (before > 0).double().mean(1)
     best = int(torch.minimum(inner, active).argmin())
     return {"inner": float(inner[best]), "active": float(active[best]), "ratio": float(min(inner[best], active[best]))}
+
+
+def most_curved_neuron(inputs: torch.Tensor, ascents: int) -> float:
+    """The largest mean σ(wᵀx)²/‖w‖² that is found from both ends of the first principal axis.
+
+    It is convex in w, so that the direction of its gradient is a step that never lowers it. A neuron with a = 0 has
+    this for Tr G, ‖G‖_F and ‖G‖₂ over each of their squared norms: a lower bound of the largest of all three.
+    """
+    axis = torch.linalg.eigh(inputs.T @ inputs).eigenvectors[:, -1]
+    directions = torch.stack([axis, -axis])
+    for _ in range(ascents):
+        slope = (directions @ inputs.T).relu() @ inputs
+        directions = slope / slope.norm(dim=1, keepdim=True)
+    return float((directions @ inputs.T).relu().square().mean(1).max())

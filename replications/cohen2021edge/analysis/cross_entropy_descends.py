@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from common.figures import log_axis, mean_band, reference_line, subplots
 
-from .shared.by_run import Measures, along_training, by_run, log10_loss
+from .shared.by_run import Measures, along_training, at_edge, by_run, log10_loss
 from .shared.labels import say_what_is_reduced
 
 SUCCESSIVE = 3
@@ -21,8 +21,10 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     Columns: `peak_ratio` and `final_ratio`, the largest and the last λ₁ over 2/η; `lasting_peak_ratio`, the largest
     height over which λ₁ stays for three measurements in a row after it was below 2/η (NaN if it never was below);
-    `log10_fall`, log10 of the last λ₁ over the largest; `log10_loss` at the end over the start; `regime_reached`: the
-    loss fell to a tenth.
+    `log10_fall`, log10 of the last λ₁ over the largest; `log10_lasting_fall`, log10 of the largest of the last three
+    over the lasting peak; `log10_height_along` and `log10_loss_along`, curves from the first λ₁ of at least 2/η on:
+    log10 of λ₁ over the lasting peak and of the loss over that at the start; `log10_loss` at the end over the start;
+    `regime_reached`: the loss fell to a tenth.
     """
     return by_run(records, _descent)
 
@@ -30,12 +32,15 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 def _descent(part: pd.DataFrame) -> Measures:
     along = along_training(part)
     peak, final = float(along["ratio"].max()), float(along["ratio"].iloc[-1])
-    loss = log10_loss(along)
+    loss, lasting, since = log10_loss(along), _lasting_peak(along["ratio"]), at_edge(along)
     return {
         "peak_ratio": peak,
-        "lasting_peak_ratio": _lasting_peak(along["ratio"]),
+        "lasting_peak_ratio": lasting,
         "final_ratio": final,
         "log10_fall": float(np.log10(final / peak)),
+        "log10_lasting_fall": float(np.log10(along["ratio"].tail(SUCCESSIVE).max() / lasting)),
+        "log10_height_along": [*np.log10(since["ratio"] / lasting)] or [np.nan],
+        "log10_loss_along": [*np.log10(since["loss"] / along["loss"].iloc[0])] or [np.nan],
         "log10_loss": loss,
         "regime_reached": loss <= np.log10(FITTED),
     }

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from common.figures import PALETTE, colours, reference_line, subplots
 
 from ..shared.setting import stability_factor
-from .shared.by_run import Measures, along_training, by_run, log10_loss
+from .shared.by_run import Measures, along_training, at_edge, by_run, log10_loss
 from .shared.labels import RULES, rule_name, say_what_is_reduced
 
 ENOUGH = 5
@@ -29,11 +29,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     end over the start; `regime_reached`: the run was followed to its end, wherever λ₁ came.
     """
     return by_run(records, _plateau)
-
-
-def at_edge(along: pd.DataFrame) -> pd.DataFrame:
-    """The measurements from the first at or above the edge on."""
-    return along[(along["ratio"] >= 1).cummax()]
 
 
 def _plateau(part: pd.DataFrame) -> Measures:

@@ -17,9 +17,10 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
     `mu`, `alpha`, `beta`, `gamma` are of the last measurement, `mu_smallest` is the least μ on the way,
-    `log_mu_at_equal_loss` log μ where the loss last falls below `EQUAL_LOSS`, interpolated in its logarithm.
+    `log_mu_at_equal_loss` log μ where the loss last falls below `EQUAL_LOSS`, interpolated in its logarithm;
+    `log_mu_along` and `log_loss_along` are curves, the logarithms of both at every measurement.
     `log_unevenness` is the mean over measurements of log (relative deviation of e_i² / that of ‖g_i‖²_G), and
-    `log_unevenness_last` that of the last one; `uneven_…` are the last values of both.
+    `log_unevenness_last` that of the last one; `uneven_…` are the last values of both, and of ‖g_i‖_G.
     """
     ordered = records.sort_values("step")
     groups = ordered.groupby("run")
@@ -28,11 +29,15 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     table["log_mu"] = np.log(table["mu"].clip(lower=1e-12))
     table["mu_smallest"] = groups["mu"].min()
     table["log_mu_at_equal_loss"] = pd.Series({run: _at_equal_loss(part) for run, part in groups})
+    for name in ("mu", "loss"):
+        logarithm = np.log(ordered[name].clip(lower=1e-12))
+        table[f"log_{name}_along"] = logarithm.groupby(ordered["run"]).agg(list)
     table["mu_minus_gamma"] = table["mu"] - table["gamma"]
     ratio = pd.Series(np.log(ordered["uneven_errors"] / ordered["uneven_gradients"]), index=ordered.index)
     table["log_unevenness"] = ratio.groupby(ordered["run"]).mean()
     table["log_unevenness_last"] = ratio.groupby(ordered["run"]).last()
-    table["uneven_errors"], table["uneven_gradients"] = last["uneven_errors"], last["uneven_gradients"]
+    for name in ("uneven_errors", "uneven_gradients", "uneven_gradient_norms"):
+        table[name] = last[name]
     table["loss"], table["parameters"] = last["loss"], last["parameters"].astype(float)
     table["regime_reached"] = last["loss"] < last["loss_reached"]
     return table

@@ -10,6 +10,8 @@ FOUND = 1e-4
 """SGD has found a minimum again if its loss is at most this."""
 START = 2e-6
 """The loss from which trajectories start is at most this: gradient descent has nearly converged."""
+SOON = 20
+"""Steps within which the escape of SGD with B = 1 is looked for: short enough that no median loss is lost by then."""
 LOST = 1e12
 """A recorded loss of this size stands for one that was not finite, or beyond."""
 LOSSES = ["mean", "median", "linear_mean", "linear_median"]
@@ -24,11 +26,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     `log_gamma0`, log of γ₀ = η² c μ₀ ‖H‖²_F, c = (n − B)/(B(n − 1)); `theorem_ratio`, the smallest one-step ratio
     E[L_{t+1} | θ_t]/L_t over γ₀; `rise`, log₁₀ of the median loss of the networks after all steps over that at the
     start, `linear_rise` the same of the linearised model, both missing where the median is not finite by then; `lost`
-    (0/1): that of the networks is not; `tenfold_time`, the steps after which the median first is ten times that at the
-    start, interpolated in its logarithm; `log_time_ratio`, log of the steps that the second hundredfold takes over
-    those of the first; `log_sharpness_change`, log of λ₁ after SGD has found a minimum (at most 1e-4) over that before;
-    `accuracy_after` there; `settled` (0/1): it has found one; `halved` (0/1): one with less than half the λ₁ of that
-    before; `regime_reached`: it started from a loss of at most 2·10⁻⁶.
+    (0/1): that of the networks is not; `rise_in_twenty`, as `rise` after 20 steps; `tenfold_time`, the steps after
+    which the median first is ten times that at the start, interpolated in its logarithm; `log_time_ratio`, log of the
+    steps that the second hundredfold takes over those of the first; `log_sharpness_change`, log of λ₁ after SGD has
+    found a minimum (at most 1e-4) over that before; `accuracy_after` there; `settled` (0/1): it has found one; `halved`
+    (0/1): one with less than half the λ₁ of that before; `regime_reached`: it started from a loss of at most 2·10⁻⁶.
     """
     rows = [{"run": run, **_measures(part)} for run, part in records.groupby("run", sort=False)]
     return pd.DataFrame(rows).set_index("run")
@@ -57,6 +59,7 @@ def _measures(part: pd.DataFrame) -> dict[str, float | bool]:
         "log_gamma0": float(np.log(gamma0)),
         "theorem_ratio": float(averages["smallest_ratio"].min() / gamma0),
         "rise": _rise(losses["median"]),
+        "rise_in_twenty": _rise(losses.loc[losses["step"] <= SOON, "median"]),
         "linear_rise": _rise(losses["linear_median"]),
         "lost": float(np.isnan(losses["median"].iloc[-1])),
         "tenfold_time": _time_to(losses, 10.0),

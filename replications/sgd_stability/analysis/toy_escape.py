@@ -8,6 +8,8 @@ from common.figures import PALETTE, log_axis, reference_line, subplots
 
 VANISHING = 1e-9
 """A multiplier below is that of a step straight into the minimum (η = 1/a on the full batch), and left out."""
+ROUNDING = 1e-9
+"""Standard error below which a simulated multiplier is exact to rounding, as that of the full batch is."""
 TITLES = {
     "sgd": "SGD, without ½",
     "sgd_half": "SGD, with ½",
@@ -21,6 +23,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     Columns: `escaped_share` of the trajectories; `all_escape` and `none_escapes` (0/1); `median_time` in steps;
     `first_ratio` and `second_ratio`, simulated over predicted multiplier averaged over the settings (of the first
     moment where it is at least 0.1 in size); `worst_z`, the largest deviation of a second moment in standard errors;
+    `first_largest_z` and `second_largest_z`, the largest deviation of a multiplier over all settings in standard errors
+    (of at least `ROUNDING`);
     `misjudged`, settings where (6) and the simulation disagree on stability by more than three standard errors;
     `deceptive_share` of the settings unstable by (6) whose typical trajectory still converges.
     """
@@ -40,7 +44,7 @@ def _measures(part: pd.DataFrame) -> dict[str, float | bool]:
     table = part[part["kind"] == "multiplier"]
     if table.empty:
         return found
-    table = table[table["second_predicted"] > VANISHING]
+    every, table = table, table[table["second_predicted"] > VANISHING]
     noisy = table[table["second_error"] > 1e-12]
     z = (noisy["second"] - noisy["second_predicted"]) / noisy["second_error"]
     clear = table[table["first_predicted"].abs() >= 0.1]
@@ -52,9 +56,15 @@ def _measures(part: pd.DataFrame) -> dict[str, float | bool]:
         "first_ratio": float((clear["first"] / clear["first_predicted"]).mean()),
         "second_ratio": float((table["second"] / table["second_predicted"]).mean()),
         "worst_z": float(z.abs().max()),
+        **{f"{moment}_largest_z": _largest_z(every, moment) for moment in ("first", "second")},
         "misjudged": float(apart.sum()),
         "deceptive_share": float((unstable["typical"] < 0).mean()),
     }
+
+
+def _largest_z(table: pd.DataFrame, moment: str) -> float:
+    distance = (table[moment] - table[f"{moment}_predicted"]).abs()
+    return float((distance / table[f"{moment}_error"].clip(lower=ROUNDING)).max())
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:

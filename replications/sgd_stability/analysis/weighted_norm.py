@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 from common.figures import PALETTE, colours, log_axis, mean_band, note, reference_line, subplots
 
 ENOUGH = 4.0
+DELTA = 0.05
+"""δ of N(d, δ), the number of examples that Theorem 2 asks for."""
 MEASURES = {
     "trace": r"Tr G / $\|\theta\|^2_{2,d}$",
     "frobenius": r"$\|G\|_F$ / $\|\theta\|^2_{2,\sqrt{d}}$",
@@ -18,10 +20,12 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
     `<measure>_smallest` and `_largest` are over θ, rescalings and n ≥ 4d (`spectral`: n ≥ d²), `<measure>_log_ratio` is
-    the mean of the logarithm there; `unpaired_log_ratio` has ‖G‖_F over the norm that belongs to the trace.
-    `worst_neuron_…` is the least ratio of a searched neuron at n = d and n = 4d. `path_slack` is the least relative
-    slack of the path-norm inequality, `path_slack_balanced` the largest in size after balancing. `rooted_growth` is by
-    how much Tr G over the norm with the square root grows when θ is ten times as large.
+    the mean of the logarithm there. `<measure>_least` and `_most` are over θ, rescalings and the neurons of least and
+    most curvature that a search finds, at n ≥ N(d, δ) (`spectral`: n ≥ d N(d, δ)). `unpaired_log_ratio` has ‖G‖_F over
+    the norm that belongs to the trace. `worst_neuron_…` is the least ratio of a searched neuron at n = d and n = 4d.
+    `path_slack` is the least relative slack of the path-norm inequality, `path_slack_balanced` the largest in size
+    after balancing. `rooted_growth` is by how much Tr G over the norm with the square root grows when θ is ten times as
+    large.
     """
     table = pd.DataFrame(index=pd.Index(records["run"].unique(), name="run"))
     curvature = records[records["part"] == "curvature"]
@@ -35,6 +39,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     growth = curvature["rooted_ratio_tenfold"] / curvature["rooted_ratio"]
     table["rooted_growth"] = growth.groupby(curvature["run"]).max()
     neuron = records[records["part"] == "worst_neuron"]
+    for measure in MEASURES:
+        found, searched = _in_premise(curvature, measure), _in_premise(neuron, measure)
+        ratio, least = f"{measure}_ratio", "ratio" if measure == "trace" else "inner"
+        table[f"{measure}_least"] = pd.concat([found[ratio], searched[least]]).groupby(level="run").min()
+        table[f"{measure}_most"] = pd.concat([found[ratio], searched["inner_largest"]]).groupby(level="run").max()
     for factor, name in ((1, "at_d"), (4, "at_4d")):
         table[f"worst_neuron_{name}"] = neuron[neuron["per_dimension"] == factor].set_index("run")["ratio"]
     path = records[records["part"] == "path"]
@@ -42,6 +51,12 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     table["path_slack_balanced"] = path["balanced_slack"].abs().groupby(path["run"]).max()
     table["regime_reached"] = True
     return table
+
+
+def _in_premise(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The rows, by run, with as many examples as Theorem 2 asks for: d log(n/δ) ≤ n, for ‖G‖₂ d times as many."""
+    count = rows["examples"] / (rows["dimension"] if measure == "spectral" else 1)
+    return rows[rows["dimension"] * np.log(count / DELTA) <= count].set_index("run")
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-Measures = dict[str, float | bool]
+Measures = dict[str, float | bool | list[float]]
 
 
 def by_run(records: pd.DataFrame, measures: Callable[[pd.DataFrame], Measures]) -> pd.DataFrame:
@@ -17,6 +17,11 @@ def by_run(records: pd.DataFrame, measures: Callable[[pd.DataFrame], Measures]) 
 def along_training(part: pd.DataFrame) -> pd.DataFrame:
     """The measurements along training, in its order."""
     return part[part["kind"] == "along"].sort_values("step")
+
+
+def at_edge(along: pd.DataFrame) -> pd.DataFrame:
+    """The measurements from the first at or above the edge on."""
+    return along[(along["ratio"] >= 1).cummax()]
 
 
 def log10_loss(along: pd.DataFrame) -> float:

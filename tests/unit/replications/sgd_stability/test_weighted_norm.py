@@ -17,6 +17,12 @@ def test_a_neuron_without_curvature_is_found_at_n_equal_d_and_none_at_many_examp
     assert 0.2 < many["ratio"] < 0.5
 
 
+def test_the_most_curved_neuron_of_one_input_points_at_it_and_of_many_is_near_a_half() -> None:
+    one = sphere((1, 6), generator())
+    assert weighted_norm.most_curved_neuron(one, 3) == pytest.approx(6)
+    assert 0.5 < weighted_norm.most_curved_neuron(sphere((6000, 6), generator()), 20) < 0.55
+
+
 def test_path_norm_inequality_is_strict_as_drawn_and_an_equality_when_balanced() -> None:
     found = weighted_norm.path_slack(Network(normal(5), normal(5, 4, seed=1)), 4.0)
     assert found["slack"] > 1e-3
@@ -30,3 +36,19 @@ def test_weighted_norm_gives_one_row_with_every_measure() -> None:
     assert 0 < row["trace_smallest"] < row["trace_largest"]
     assert row["worst_neuron_at_d"] == 0
     assert row["rooted_growth"] == pytest.approx(10)
+
+
+def test_theorem_2_is_judged_from_its_own_number_of_examples_on_with_the_neurons_of_the_search() -> None:
+    common = {"run": "r", "dimension": 8, "rooted_ratio": 1.0, "rooted_ratio_tenfold": 10.0, "unpaired_ratio": 1.0}
+    ratios = {"trace_ratio": 0.4, "frobenius_ratio": 0.3, "spectral_ratio": 0.2}
+    rows = []
+    for count, low, high in ((56, 0.001, 9.0), (57, 0.2, 0.9), (8 * 57, 0.25, 0.8)):  # N(8, 0.05) is 57
+        here = {**common, "examples": count, "per_dimension": count / 8}
+        searched = {"ratio": low, "inner": low + 0.01, "inner_largest": high}
+        rows += [{**here, "part": "curvature", **ratios}, {**here, "part": "worst_neuron", **searched}]
+    found = weighted_norm_metrics(
+        pd.DataFrame([*rows, {**common, "part": "path", "slack": 1.0, "balanced_slack": 0.0}])
+    )
+    row = found.loc["r"]
+    assert (row["trace_least"], row["frobenius_least"], row["spectral_least"]) == (0.2, 0.21, 0.2)
+    assert (row["trace_most"], row["frobenius_most"], row["spectral_most"]) == (0.9, 0.9, 0.8)

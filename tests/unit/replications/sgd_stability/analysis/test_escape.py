@@ -38,6 +38,11 @@ def test_a_median_that_is_lost_has_no_rise_but_the_time_until_it_was_tenfold() -
     assert found["settled"] == found["halved"] == 0
 
 
+def test_the_rise_within_twenty_steps_is_none_where_the_loss_falls_and_takes_no_later_step() -> None:
+    assert _metrics([1e-6, *[1e-5] * 4, 1e-3, 1e12], diverged=True)["rise_in_twenty"] == pytest.approx(3)
+    assert _metrics([1e-6, *[1e-7] * 5, 1.0], loss=1e-5, sharpness_after=9.0)["rise_in_twenty"] == pytest.approx(-1)
+
+
 def test_a_time_is_missing_where_the_loss_never_comes_there_or_only_when_it_is_lost() -> None:
     assert np.isnan(_metrics([1e-6, 5e-6, 2e-6], loss=1e-5, sharpness_after=9.0)["tenfold_time"])
     assert np.isnan(_metrics([1e-6, 1e12], diverged=True)["tenfold_time"])
