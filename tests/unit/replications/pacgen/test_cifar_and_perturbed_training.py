@@ -154,17 +154,6 @@ def test_accuracies_are_those_of_the_last_epoch_and_the_regime_is_the_unperturbe
     assert table["training_accuracy"].to_dict() == {f"{arm} 0": 60.0 if arm == "none" else 50.0 for arm in ARMS}
 
 
-def test_a_collapse_is_no_regularisation(perturbed: pd.DataFrame) -> None:
-    frame = perturbed.assign(training_accuracy=60.0, step_accuracy=70.0, test_accuracy=40.0)
-    accuracies = ["training_accuracy", "step_accuracy", "test_accuracy"]
-    frame.loc[frame["arm"] == "perturbed", accuracies] = 10.0
-    frame.loc[frame["arm"] == "perturbed_hundredth", accuracies] = 55.0, 69.0, 43.0
-    table = perturbed_metrics(frame)
-    names = ["regularised_accuracy", "regularised_step_accuracy"]
-    assert table.loc["perturbed 0", names].tolist() == [-30.0, -30.0]
-    assert table.loc["perturbed_hundredth 0", names].tolist() == [3.0, 1.0]
-
-
 def test_a_training_that_leaves_the_numbers_has_the_accuracy_of_guessing() -> None:
     context = perturbed_run("none", learning_rate=1e38, optimiser="sgd", epochs=3)
     assert np.isnan(context.rows[-1]["step_loss"])
