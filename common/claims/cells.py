@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from common.claims.checking import same_value, setting_axes
+from common.claims.estimates import SEED, Selection
 from common.claims.intervals import Array
 from common.claims.permutation import Levels
-from common.claims.schema import SEED, Claim, Selection
+from common.claims.schema import Claim
 from common.errors import UserError
 from common.experiments.outcomes import COMPUTED
 

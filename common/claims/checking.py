@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from common.claims.schema import SEED, AxisValue, Claim, Correlation, DifferenceOfCorrelations, Slope
+from common.claims.estimates import SEED, AxisValue, Correlation, DifferenceOfCorrelations, Slope
+from common.claims.schema import Claim
 from common.errors import UserError
 
 Axes = Mapping[str, Collection[Any]] | Collection[str]

@@ -4,24 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.claims import association
+from common.claims import association, estimates
 from common.claims.cells import Cells
+from common.claims.estimates import Correlation, DifferenceAtEqual, DifferenceOfCorrelations, Slope
 from common.claims.intervals import Array, Bounds, clopper_pearson, fieller, over_seeds, worst_over_settings
-from common.claims.schema import (
-    Accept,
-    Claim,
-    Correlation,
-    DifferenceAtEqual,
-    DifferenceOfCorrelations,
-    Earlier,
-    Exact,
-    Mean,
-    PairedDifference,
-    Proportion,
-    RatioOfMeans,
-    Slope,
-    WorstCase,
-)
+from common.claims.schema import Accept, Claim
 from common.errors import UserError
 
 MINIMAL_SETTINGS = 6
@@ -45,27 +32,26 @@ def measure(claim: Claim, cells: Cells) -> Measurement:
     """
     estimate = claim.estimate
     match estimate:
-        case Exact():
+        case estimates.Exact():
             return _exact(cells.values(estimate.metric), claim.accept, estimate.tolerance)
-        case Mean():
+        case estimates.Mean():
             values = cells.values(estimate.metric)
             return _mean(values.mean(-1), np.abs(values).max())
-        case PairedDifference():
+        case estimates.PairedDifference():
             of, minus = cells.values(estimate.metric, 0), cells.values(estimate.metric, 1)
             return _mean((of - minus).mean(-1), max(np.abs(of).max(), np.abs(minus).max()))
-        case RatioOfMeans():
+        case estimates.RatioOfMeans():
             return _ratio(cells.values(estimate.metric, 0).mean(-1), cells.values(estimate.metric, 1).mean(-1))
-        case Earlier():
+        case estimates.Earlier():
             return _earlier(cells.values(estimate.metric, 0), cells.values(estimate.metric, 1))
-        case DifferenceAtEqual():
+        case estimates.DifferenceAtEqual():
             return _at_equal(estimate, cells)
-        case Proportion():
+        case estimates.Proportion():
             return _proportion(claim, cells.values(estimate.metric))
-        case WorstCase():
+        case estimates.WorstCase():
             return _worst_case(cells.values(estimate.metric), claim.accept.below is not None)
-        case Correlation() | Slope() | DifferenceOfCorrelations():
+        case estimates.Correlation() | estimates.Slope() | estimates.DifferenceOfCorrelations():
             return _association(estimate, cells)
-    raise TypeError(f"no measure for {type(estimate).__name__}")
 
 
 def _exact(values: Array, accept: Accept, tolerance: float) -> Measurement:

@@ -1,5 +1,6 @@
 """From a claim and the runs of one scale to its verdict."""
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +10,9 @@ import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
+from common.claims.estimates import SEED
 from common.claims.estimation import MINIMAL_SETTINGS, Measurement, measure
-from common.claims.schema import SEED, Amendment, Claim
+from common.claims.schema import Claim, FormerRule
 from common.claims.size import size_of
 from common.claims.verdicts import (
     CONTRADICTED,
@@ -22,7 +24,7 @@ from common.claims.verdicts import (
     Verdict,
     VerdictName,
 )
-from common.claims.wording import accept_text, interval_text, number, pairs_text, rule_text
+from common.claims.wording import accept_text, former_text, interval_text, number, pairs_text, rule_text
 from common.errors import UserError
 from common.experiments.outcomes import COMPUTED
 from common.experiments.scales import SCALES
@@ -75,7 +77,11 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
         decidable_from=claim.decidable_from,
         smallest_effect=claim.smallest_effect,
         amended=[amendment.model_dump(mode="json", exclude_unset=True) for amendment in claim.amended],
-        former=[_by_former_rule(*before, table, axes, scale) for before in claim.former()],
+        former=[
+            _before(amendment.date, amendment.former, then, table, axes, scale)
+            for amendment, then in claim.former()
+            if amendment.former
+        ],
         seen=sorted(seen),
         turns_without=turns,
         size=size_of(claim.size, found.measurement, found.n) if claim.size and found.verdict in DECIDED else None,
@@ -119,17 +125,20 @@ def _turns_without(
     ]
 
 
-def _by_former_rule(
-    amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str
+def _before(
+    date: datetime.date, former: FormerRule, claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str
 ) -> dict[str, Any]:
-    """What the rule before an amendment says of the same runs."""
-    entry: dict[str, Any] = {"date": amendment.date.isoformat(), "rule": rule_text(claim)}
+    """What an amendment replaced, and what that says of the same runs if it decides."""
+    entry: dict[str, Any] = {"date": date.isoformat(), "rule": former_text(former, claim), "verdict": None}
+    if not former.decides:
+        others = "It had other settings, and these runs are of the present ones."
+        return {**entry, "reason": others if former.settings else "Nothing that decides it was changed."}
     try:
         if len(table):
             check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)
         found = _decide(claim, table, axes, scale)
     except UserError:
-        return {**entry, "verdict": None, "reason": "It reads what is no longer measured."}
+        return {**entry, "reason": "It reads what is no longer measured."}
     measured = {"estimate": found.measurement.estimate, "interval": found.measurement.interval}
     return {**entry, **measured, "verdict": found.verdict, "reason": found.reason}
 

@@ -5,32 +5,14 @@ from __future__ import annotations
 import datetime
 import math
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    PrivateAttr,
-    RootModel,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, RootModel, field_validator, model_validator
 
+from common.claims.estimates import AnyEstimate, Strict, WorstCase, as_list
 from common.errors import UserError
 from common.experiments.scales import Scale
 from common.sources import line_of, load_typed, read_yaml
-
-SEED = "seed"
-AxisValue = bool | int | float | str
-Selection = dict[str, AxisValue]
-
-
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str | dict) else value
-
 
 Polarity = Literal["claim", "control", "our_finding"]
 """Who says it, whatever came out: the document, nobody (it tests the pipeline), or we."""
@@ -38,15 +20,11 @@ Polarity = Literal["claim", "control", "our_finding"]
 Nature = Literal["empirical", "theorem", "printed"]
 """Whether the world may disagree, mathematics is checked by numbers, or what the document prints is added up."""
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
-"""One name or a list of names."""
+DECIDING = ("experiment", "estimate", "accept", "smallest_effect", "decidable_from", "polarity")
+"""The fields that make a rule. The others can change without another verdict."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Accept(_Strict):
+class Accept(Strict):
     """The accepted region: all values below a number, all above one, or a closed range."""
 
     below: FiniteFloat | None = None
@@ -88,224 +66,7 @@ class Accept(_Strict):
         return self.below if self.below is not None else self.above
 
 
-class Estimate(_Strict):
-    """What all estimates share. `where` keeps the runs with these axis values; `over` are the settings' axes."""
-
-    stochastic: ClassVar[bool] = True
-    """Whether n counts seeds; False for a number that has no sampling error."""
-    of_numbers: ClassVar[bool] = True
-    """Whether every run needs one finite number; False where a curve is read, or a missing time says something."""
-    relates_settings: ClassVar[bool] = False
-    """Whether the settings are a sample too, as in a correlation over them."""
-
-    where: Selection = Field(default_factory=dict)
-    over: Names = ()
-
-    @model_validator(mode="after")
-    def _axes_named_once(self) -> Estimate:
-        for selection in self.selections():
-            for axis in selection:
-                if axis in self.over:
-                    raise ValueError(f"axis {axis} is fixed to one value and also in over; keep one of the two")
-        for selection in self.selections() if self.stochastic else ():
-            if SEED in selection or SEED in self.over:
-                raise ValueError("n counts seeds: seed may be neither fixed nor in over, except in an exact claim")
-        return self
-
-    def selections(self) -> tuple[Selection, ...]:
-        """The axis values of each arm: one arm, or two where arms are compared."""
-        return (self.where,)
-
-    def variables(self) -> tuple[str, ...]:
-        """The metrics (or, for x, y and given, axes) that the estimate reads."""
-        raise NotImplementedError
-
-
-class _OneMetric(Estimate):
-    metric: str
-
-    def variables(self) -> tuple[str, ...]:
-        return (self.metric,)
-
-
-class Mean(_OneMetric):
-    """Mean over seeds; with `over`, of the mean over these settings within a seed. Interval: t."""
-
-    kind: Literal["mean"]
-
-
-class Proportion(_OneMetric):
-    """Share of seeds whose 0/1 metric is 1 (with `over`: in every setting). Interval: Clopper–Pearson."""
-
-    kind: Literal["proportion"]
-
-
-class TwoArms(_OneMetric):
-    """Two arms at the same seeds: `of`, and what it is held against, under the word that `against` names."""
-
-    against: ClassVar[str]
-
-    of: Selection
-    pair_by: Literal["seed"] = "seed"
-
-    @property
-    def other(self) -> Selection:
-        """The arm that `of` is held against."""
-        other: Selection = getattr(self, self.against)
-        return other
-
-    @model_validator(mode="after")
-    def _arms_differ(self) -> TwoArms:
-        if not self.of or self.of.keys() != self.other.keys():
-            raise ValueError(f"of and {self.against} must name the same axes, for example {{arm: a}} and {{arm: b}}")
-        if self.of == self.other:
-            raise ValueError(f"of and {self.against} name the same runs")
-        if shared := self.of.keys() & self.where.keys():
-            raise ValueError(f"axis {min(shared)} is in where and in of; keep one of the two")
-        return self
-
-    def selections(self) -> tuple[Selection, ...]:
-        return ({**self.where, **self.of}, {**self.where, **self.other})
-
-
-class PairedDifference(TwoArms):
-    """Mean over seeds of one arm minus another at the same seed; of a log metric it is a log ratio. Interval: t."""
-
-    against = "minus"
-    kind: Literal["paired_difference"]
-    minus: Selection
-
-
-class RatioOfMeans(TwoArms):
-    """Mean of one arm over that of another at the same seeds (not the mean of ratios). Interval: Fieller's."""
-
-    against = "to"
-    kind: Literal["ratio_of_means"]
-    to: Selection
-
-
-class Earlier(TwoArms):
-    """Share of seeds in which one arm comes there before another, of the seeds that decide it.
-
-    The metric is a time. A run without one did not come there within its length and counts as the latest; seeds in
-    which both are equal, or neither comes, decide nothing. Interval: Clopper–Pearson, which makes it a sign test.
-    """
-
-    of_numbers = False
-    against = "than"
-    kind: Literal["earlier"]
-    than: Selection
-
-
-class DifferenceAtEqual(TwoArms):
-    """One arm minus another where both have come equally far: `metric` at equal `equal`, then over seeds. Interval: t.
-
-    Both columns hold a curve a run, numbers of equal count along its training. Within a run `metric` is interpolated
-    in `equal`; the difference is averaged over the range of `equal` through which both arms of a seed come.
-    """
-
-    of_numbers = False
-    against = "minus"
-    kind: Literal["difference_at_equal"]
-    equal: str
-    minus: Selection
-
-    def variables(self) -> tuple[str, ...]:
-        return (self.metric, self.equal)
-
-
-class WorstCase(_OneMetric):
-    """Worst setting within a seed (largest for `below`, smallest for `above`), then t over seeds."""
-
-    kind: Literal["worst_case"]
-    over: Names = Field(min_length=1)
-
-
-class _Association(Estimate):
-    relates_settings: ClassVar[bool] = True
-
-    within: Literal["seed"] = "seed"
-    given: Names = ()
-
-
-class Correlation(_Association):
-    """Correlation of x and y over the settings within each seed, averaged over seeds; partial with `given`."""
-
-    kind: Literal["correlation"]
-    x: str
-    y: str
-    method: Literal["spearman", "pearson"] = "spearman"
-
-    def variables(self) -> tuple[str, ...]:
-        return (self.x, self.y, *self.given)
-
-
-class Slope(_Association):
-    """Least-squares slope of y on x over the settings within each seed, averaged over seeds."""
-
-    kind: Literal["slope"]
-    x: str
-    y: str
-
-    def variables(self) -> tuple[str, ...]:
-        return (self.x, self.y, *self.given)
-
-
-class Pair(_Strict):
-    """Two metrics or axes whose correlation is taken."""
-
-    x: str
-    y: str
-
-
-class DifferenceOfCorrelations(_Association):
-    """Correlation of one pair minus that of another over the same settings and seeds."""
-
-    kind: Literal["difference_of_correlations"]
-    of: Pair
-    minus: Pair
-    method: Literal["spearman", "pearson"] = "spearman"
-
-    @model_validator(mode="after")
-    def _pairs_differ(self) -> DifferenceOfCorrelations:
-        if {self.of.x, self.of.y} == {self.minus.x, self.minus.y}:
-            raise ValueError("of and minus name the same pair")
-        return self
-
-    def variables(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.of.x, self.of.y, self.minus.x, self.minus.y, *self.given)))
-
-
-class Exact(_OneMetric):
-    """A deterministic number, or one computed from published summaries: value ± `tolerance`, no n.
-
-    With `over` the claim holds for every setting (the one deepest on the wrong side is judged); here seed may be an
-    axis like any other.
-    """
-
-    stochastic: ClassVar[bool] = False
-
-    kind: Literal["exact"]
-    tolerance: float = Field(0.0, ge=0, allow_inf_nan=False)
-
-
-AnyEstimate = Annotated[
-    Mean
-    | Proportion
-    | PairedDifference
-    | RatioOfMeans
-    | Earlier
-    | DifferenceAtEqual
-    | WorstCase
-    | Correlation
-    | Slope
-    | DifferenceOfCorrelations
-    | Exact,
-    Field(discriminator="kind"),
-]
-
-
-class Source(_Strict):
+class Source(Strict):
     """Where the document says it, and the number that it reports, if any."""
 
     document: str
@@ -313,7 +74,7 @@ class Source(_Strict):
     reported: int | float | str | None = None
 
 
-class Size(_Strict):
+class Size(Strict):
     """The effect's size as the document reports it; ours is judged beside the direction, "within a factor".
 
     Attributes:
@@ -335,9 +96,14 @@ class Size(_Strict):
         return self
 
 
-class FormerRule(_Strict):
-    """What an amendment replaced: the fields that had other values, None where the field was absent."""
+class FormerRule(Strict):
+    """What an amendment replaced: the fields that had other values, None where the field was absent.
 
+    `settings` says in words which grid the experiment had.
+    """
+
+    statement: str | None = Field(None, min_length=1)
+    nature: Nature | None = None
     experiment: str | None = None
     estimate: AnyEstimate | None = None
     accept: Accept | None = None
@@ -346,13 +112,18 @@ class FormerRule(_Strict):
     polarity: Polarity | None = None
     settings: str | None = None
 
+    @property
+    def decides(self) -> bool:
+        """Whether its verdict on the same runs may be another than that of the rule that followed."""
+        return not self.model_fields_set.isdisjoint(DECIDING)
 
-class Amendment(_Strict):
+
+class Amendment(Strict):
     """A rule that was changed after its runs, and why.
 
     Attributes:
-        former: the rule before, which is judged beside the present one; None where the claim is new, or where only
-            the metric's code or the settings changed.
+        former: what the claim was before, which is shown, and judged beside the present rule if it decides otherwise;
+            None where the claim is new, or where only the metric's code changed.
         seen: by scale, the seeds whose results had been looked at. Once five others are there, they alone decide.
     """
 
@@ -362,7 +133,7 @@ class Amendment(_Strict):
     seen: dict[Scale, tuple[int, ...]] = Field(default_factory=dict)
 
 
-class Claim(_Strict):
+class Claim(Strict):
     """A statement with the rule that decides it, written down before the result."""
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -377,7 +148,7 @@ class Claim(_Strict):
     size: Size | None = None
     decidable_from: Scale = "laptop"
     unit: str | None = None
-    amended: Annotated[tuple[Amendment, ...], BeforeValidator(_as_list)] = ()
+    amended: Annotated[tuple[Amendment, ...], BeforeValidator(as_list)] = ()
     _origin: tuple[Path, int] | None = PrivateAttr(None)
 
     @field_validator("accept")
@@ -402,16 +173,15 @@ class Claim(_Strict):
         )
 
     def former(self) -> list[tuple[Amendment, Claim]]:
-        """The claim under each rule that it had before, oldest first."""
-        rules, later = [], self
+        """Each amendment with the claim as it was before, oldest first."""
+        past, later = [], self
         for amendment in reversed(self.amended):
-            if amendment.former is not None:
-                before = {name: getattr(amendment.former, name) for name in amendment.former.model_fields_set}
-                before.pop("settings", None)
+            if former := amendment.former:
+                before = {name: getattr(former, name) for name in former.model_fields_set - {"settings"}}
                 later = later.model_copy(update={**before, "amended": (), "size": None})
                 later._origin = self._origin
-                rules.append((amendment, later))
-        return rules[::-1]
+            past.append((amendment, later))
+        return past[::-1]
 
     @property
     def place(self) -> str:

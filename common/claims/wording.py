@@ -3,22 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from common.claims.schema import (
-    Accept,
-    Claim,
-    Correlation,
-    DifferenceAtEqual,
-    DifferenceOfCorrelations,
-    Earlier,
-    Estimate,
-    Exact,
-    Mean,
-    PairedDifference,
-    Proportion,
-    RatioOfMeans,
-    Slope,
-    WorstCase,
-)
+from common.claims import estimates
+from common.claims.estimates import AnyEstimate, Correlation, DifferenceOfCorrelations, Estimate, Slope
+from common.claims.schema import Accept, Claim, FormerRule
+
+_IN_THE_RULE = frozenset({"estimate", "accept", "smallest_effect"})
 
 
 def rule_text(claim: Claim) -> str:
@@ -29,6 +18,15 @@ def rule_text(claim: Claim) -> str:
     if claim.smallest_effect is not None:
         text += f" (smallest effect that counts: {number(claim.smallest_effect)})"
     return text
+
+
+def former_text(former: FormerRule, claim: Claim) -> str:
+    """What `claim` was before an amendment: its rule if that read otherwise, and each other field that changed."""
+    others = former.model_dump(mode="json", include=former.model_fields_set - _IN_THE_RULE)
+    if "statement" in others:
+        others["statement"] = f"“{others['statement']}”"
+    rule = [] if former.model_fields_set.isdisjoint(_IN_THE_RULE) else [rule_text(claim)]
+    return "; ".join([*rule, *(f"{name.replace('_', ' ')} {value}" for name, value in others.items())])
 
 
 def accept_text(accept: Accept) -> str:
@@ -49,44 +47,43 @@ def interval_text(low: float, high: float) -> str:
     return f"[{number(low)}, {number(high)}]"
 
 
-def _estimate_text(estimate: Estimate, accept: Accept) -> str:
+def _estimate_text(estimate: AnyEstimate, accept: Accept) -> str:
     over = ", ".join(estimate.over)
     averaged = f", averaged over {over}" if over else ""
     match estimate:
-        case Mean():
+        case estimates.Mean():
             return f"mean of {estimate.metric}" + (f" over {over}" if over else "") + _where(estimate)
-        case Proportion():
+        case estimates.Proportion():
             every = f" at every {over}" if over else ""
             return f"share of seeds with {estimate.metric} = 1{every}{_where(estimate)}"
-        case PairedDifference():
+        case estimates.PairedDifference():
             arms = f"{_arm(estimate.of)} minus {_arm(estimate.minus)}"
             return f"paired difference of {estimate.metric}, {arms}{averaged}{_where(estimate)}"
-        case RatioOfMeans():
+        case estimates.RatioOfMeans():
             arms = f"{_arm(estimate.of)} to {_arm(estimate.to)}"
             return f"ratio of mean {estimate.metric}, {arms}{averaged}{_where(estimate)}"
-        case Earlier():
+        case estimates.Earlier():
             arms = f"{_arm(estimate.of)} comes before {_arm(estimate.than)}"
             order = f", by the order over {over}" if over else ""
             return f"share of seeds in which, by {estimate.metric}, {arms}{order}{_where(estimate)}"
-        case DifferenceAtEqual():
+        case estimates.DifferenceAtEqual():
             arms = f"{_arm(estimate.of)} minus {_arm(estimate.minus)}"
             return f"difference of {estimate.metric} at equal {estimate.equal}, {arms}{averaged}{_where(estimate)}"
-        case WorstCase():
+        case estimates.WorstCase():
             side = "largest" if accept.below is not None else "smallest"
             return f"{side} {estimate.metric} over {over} within a seed{_where(estimate)}"
-        case Correlation():
+        case estimates.Correlation():
             return f"{_method(estimate)} of {estimate.x} and {estimate.y}{_settings(estimate)}"
-        case Slope():
+        case estimates.Slope():
             return f"slope of {estimate.y} on {estimate.x}{_settings(estimate)}"
-        case DifferenceOfCorrelations():
+        case estimates.DifferenceOfCorrelations():
             of, minus = estimate.of, estimate.minus
             pairs = f"{of.x} and {of.y} minus that of {minus.x} and {minus.y}"
             return f"{_method(estimate)} of {pairs}{_settings(estimate)}"
-        case Exact():
+        case estimates.Exact():
             every = f" at every {over}" if over else ""
             tolerance = f" to within {number(estimate.tolerance)}" if estimate.tolerance else ""
             return f"value of {estimate.metric}{every}{_where(estimate)}{tolerance}"
-    raise TypeError(f"no wording for {type(estimate).__name__}")
 
 
 def _method(estimate: Correlation | DifferenceOfCorrelations) -> str:

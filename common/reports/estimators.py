@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from common.claims.checking import same_value
-from common.claims.schema import AnyEstimate
+from common.claims.estimates import AnyEstimate
 
 SUFFIX = "_standard_error"
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from common.claims.schema import AnyEstimate
+from common.claims.estimates import AnyEstimate
 from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES

@@ -15,7 +15,7 @@ import pandas as pd
 
 from common.claims import Claim, Verdict, judge, load_claims
 from common.claims.cells import DIVERGED
-from common.claims.schema import SEED
+from common.claims.estimates import SEED
 from common.errors import UserError
 from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED

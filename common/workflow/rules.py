@@ -19,8 +19,9 @@ import pandas as pd
 import yaml
 
 from common.claims.cells import matching
-from common.claims.schema import SEED, Claim, load_claims
-from common.claims.wording import rule_text
+from common.claims.estimates import SEED
+from common.claims.schema import DECIDING, Claim, load_claims
+from common.claims.wording import former_text, rule_text
 from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.experiments.replication import Replication
@@ -28,7 +29,6 @@ from common.experiments.scales import SCALES
 from common.files import read_json
 from common.workflow.discovery import find
 
-_FIELDS = ("experiment", "estimate", "accept", "smallest_effect", "decidable_from", "polarity")
 _WORDS = {"claim": "rule", "metrics": "code of its metrics", "settings": "settings that it selects"}
 
 
@@ -62,7 +62,7 @@ def rules(replication: Replication, scale: str, claims: Collection[Claim]) -> di
 
 def claim_digest(claim: Claim) -> str:
     """Digest of the fields that decide; the wording is none of them."""
-    return short_digest(claim.model_dump(mode="json", include=set(_FIELDS)))
+    return short_digest(claim.model_dump(mode="json", include=set(DECIDING)))
 
 
 def _metrics(claim: Claim, replication: Replication) -> str:
@@ -138,11 +138,10 @@ def history(replication: Replication) -> Iterator[str]:
         yield f"{claim.id} ({claim.polarity.replace('_', ' ')}, {claim.nature})"
         stands = f"since {first[claim.id][:12]}" if claim.id in first else "not committed"
         yield f"  {rule_text(claim)}; {stands}"
-        before = {id(amendment): rule_text(former) for amendment, former in claim.former()}
-        for amendment in claim.amended:
+        for amendment, then in claim.former():
             yield f"  {amendment.date}: {amendment.reason}"
-            if id(amendment) in before:
-                yield f"    before: {before[id(amendment)]}"
+            if amendment.former:
+                yield f"    before: {former_text(amendment.former, then)}"
             for scale, seeds in amendment.seen.items():
                 yield f"    seen at scale {scale}: seeds {', '.join(map(str, seeds))}"
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from common.claims import Claim, judge
 
@@ -28,7 +29,7 @@ def test_former_rules_are_undone_one_by_one(claim) -> None:
     first = {**WHY, "former": {"accept": {"above": 2}, "smallest_effect": None}}
     second = {**WHY, "former": {"estimate": {**MEAN, "metric": "gap"}}}
     present = claim(MEAN, {"above": 0}, smallest_effect=0.1, amended=[first, second])
-    oldest, middle = (rule for _, rule in present.former())
+    oldest, middle = (before for _, before in present.former())
     assert (oldest.estimate.metric, oldest.accept.above, oldest.smallest_effect) == ("gap", 2, None)
     assert (middle.estimate.metric, middle.accept.above, middle.smallest_effect) == ("gap", 0, 0.1)
 
@@ -38,6 +39,37 @@ def test_a_former_rule_may_read_what_is_gone(claim, runs) -> None:
     gone = {**WHY, "former": {"estimate": {**MEAN, "metric": "lost"}}}
     (former,) = verdict(claim(MEAN, {"above": 0}, amended=gone), table).former
     assert (former["verdict"], former["reason"]) == (None, "It reads what is no longer measured.")
+
+
+@pytest.mark.parametrize(
+    ("former", "text", "reason"),
+    [
+        ({"statement": "It held."}, "statement “It held.”", "Nothing that decides it was changed."),
+        ({"nature": "theorem"}, "nature theorem", "Nothing that decides it was changed."),
+        (
+            {"settings": "seeds of batch 32", "statement": "It held."},
+            "statement “It held.”; settings seeds of batch 32",
+            "It had other settings, and these runs are of the present ones.",
+        ),
+    ],
+)
+def test_what_decides_nothing_on_these_runs_is_kept_without_a_verdict(
+    claim, runs, former: dict[str, str], text: str, reason: str
+) -> None:
+    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    (kept,) = verdict(claim(MEAN, {"above": 0}, amended={**WHY, "former": former}), table).former
+    assert kept == {"date": "2026-01-02", "rule": text, "verdict": None, "reason": reason}
+
+
+def test_a_rule_that_changed_with_its_statement_is_judged_and_both_are_kept(claim, runs) -> None:
+    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    was = {"statement": "It is large.", "nature": "theorem", "accept": {"above": 2}, "polarity": "our_finding"}
+    changed = claim(MEAN, {"above": 0}, amended={**WHY, "former": was})
+    (kept,) = verdict(changed, table).former
+    assert kept["verdict"] == "contradicted"
+    assert kept["rule"] == "mean of loss, above 2; statement “It is large.”; nature theorem; polarity our_finding"
+    ((_, before),) = changed.former()
+    assert (before.statement, before.nature) == ("It is large.", "theorem")
 
 
 def test_seeds_that_nobody_had_seen_decide_alone_once_there_are_five(claim, runs) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from common.claims.schema import AnyEstimate
+from common.claims.estimates import AnyEstimate
 from common.errors import UserError
 from common.reports import build_index, build_page, open_paper
 from common.reports.estimators import EstimatorError, estimator_errors
@@ -124,11 +124,14 @@ def test_a_verdict_says_what_it_stands_on(analysed: Callable[..., Path]) -> None
     """Former rule, seeds that had been seen, a seed that turns it, and its size beside the reported one."""
     size = {"ratio": 0.07, "interval": [0.05, 0.09], "judgement": "smaller", "text": "0.07 times the reported effect"}
     former = [{"date": "2026-03-04", "rule": "mean of gap, above 2", "verdict": "contradicted"}]
+    why = "Nothing that decides it was changed."
+    former += [{"date": "2026-03-05", "rule": "nature theorem", "verdict": None, "reason": why}]
     root = analysed({}, former=former, seen=[0, 1], turns_without=[3], size={**size, "predicted": False})
     shown = claim_on_page(root, "fig3-gap-and-metric-agree")
     assert "fragile: without seed 3 it would be another" in shown
     assert "its rule is younger than these results (seeds seen: 0, 1)" in shown
     assert "by the rule before 2026-03-04: contradicted (mean of gap, above 2)" in shown
+    assert f"before 2026-03-05: nature theorem ({why})" in shown
     assert "smaller: 0.07 times the reported effect; outside the interval" in shown
 
 

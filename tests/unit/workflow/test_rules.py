@@ -162,7 +162,8 @@ def test_the_history_of_a_rule_is_printed_and_broken_ones_are_named(committed: P
     committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 9}")
     replication, *_ = now(committed)
     assert [sentence.split(" the rule changed")[0] for sentence in broken(replication)] == [f"of claim {FIRST}"]
-    entry = {"date": "2026-01-01", "reason": "a slip", "former": {"accept": {"below": 0}}, "seen": {"laptop": [0, 1]}}
+    former = {"accept": {"below": 0}, "statement": "It stays."}
+    entry = {"date": "2026-01-01", "reason": "a slip", "former": former, "seen": {"laptop": [0, 1]}}
     amend(committed, **entry)
     replication, *_ = now(committed)
     assert list(broken(replication)) == []
@@ -171,6 +172,7 @@ def test_the_history_of_a_rule_is_printed_and_broken_ones_are_named(committed: P
     assert said[1].endswith("below 9; not committed")
     assert said[2:5] == [
         "  2026-01-01: a slip",
-        "    before: paired difference of log_distance, learning_rate=0.5 minus learning_rate=0.1, below 0",
+        "    before: paired difference of log_distance, learning_rate=0.5 minus learning_rate=0.1, below 0; "
+        "statement “It stays.”",
         "    seen at scale laptop: seeds 0, 1",
     ]
