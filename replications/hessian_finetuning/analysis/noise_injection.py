@@ -15,12 +15,14 @@ VALIDATION = {"validation_loss": "validation loss (nats)", "validation_accuracy"
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run, indexed by `run`, from the last measurement.
+    """One row a run, indexed by `run`, from the last measurement; curves from all.
 
     Columns:
         trace, test_trace, sharpness: Tr H of the training and of the test loss and λ₁ of the training loss; log_trace,
             log_test_trace, log_sharpness: base 10, NaN where not positive. With the suffix `_standard_error` the error
             of the estimator.
+        trace_per_nat_curve, loss_gap_curve, log_training_loss_curve: lists over all measurements: Tr H of the training
+            loss over that loss, test minus training loss, and log10 of the training loss.
         log_training_loss: base 10. loss_gap: test minus training loss in nats.
         test_accuracy, validation_accuracy: in %. gradients: work spent, in gradients of a mini-batch.
         regime_reached: the run is complete and fine-tuning lowered the training loss.
@@ -38,10 +40,24 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     for split in ("test", "validation"):
         rows[f"{split}_accuracy"] = 100 * (1 - last[f"{split}_error"])
     rows["gradients"] = last["gradients"]
+    rows = rows.join(_curves(records))
     rows["regime_reached"] = (last["step"] == last["total_steps"]) & (
         last["training_loss"] < last["first_training_loss"]
     )
     return rows
+
+
+def _curves(records: pd.DataFrame) -> pd.DataFrame:
+    """What is compared at equal training loss, as lists along each run."""
+    losses = records["training_loss"]
+    along = {
+        "trace_per_nat": records["trace"] / losses,
+        "loss_gap": records["test_loss"] - losses,
+        "log_training_loss": np.log10(losses),
+    }
+    ordered = records[["run", "step"]].assign(**along).sort_values("step")
+    curves: pd.DataFrame = ordered.groupby("run", sort=False)[list(along)].agg(list)
+    return curves.add_suffix("_curve")
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:

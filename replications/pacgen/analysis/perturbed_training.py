@@ -35,6 +35,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     same seed and data set fits its training images better than the test images, by `ROOM`. `open_share` is that of the
     weights whose gate is open, `curvature_share_of_open` the share of these whose perturbation is smaller than κ; NaN
     without perturbation, the second also where no gate is open.
+
+    `regularised_accuracy` is the smaller of two changes against the unperturbed arm of the same seed and data set, in
+    points: by how much the training accuracy is lower, and by how much the test accuracy is higher.
+    `regularised_step_accuracy` takes the training accuracy in the steps. A regulariser has both changes; a training
+    that collapses has the first alone.
     """
     last = records.sort_values("epoch").groupby("run", sort=False).tail(1).set_index("run")
     for name in RECORDED:
@@ -46,6 +51,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     table["log_noise"] = np.log10(table["noise_over_weights"])
     plain = _unperturbed(table, last)
     table["relative_test_accuracy"] = table["test_accuracy"] / plain["test_accuracy"]
+    rise = table["test_accuracy"] - plain["test_accuracy"]
+    for name, seen in (("regularised_accuracy", "training_accuracy"), ("regularised_step_accuracy", "step_accuracy")):
+        table[name] = np.minimum(plain[seen] - table[seen], rise)
     table["regime_reached"] = plain["gap"] >= ROOM
     return table
 

@@ -11,6 +11,8 @@ LATE = 2 / 3
 """Share of a run after which its curvature counts as late."""
 PER_NAT = {"trace": "trace_per_nat", "sharpness": "sharpness_per_nat"}
 """Curvatures that are also taken over the loss at the same weights on the same pairs."""
+SIGNED = ("trace", "validation_trace")
+"""Curvatures that may be negative, so that they are also taken without a logarithm."""
 
 
 def run_metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -28,6 +30,10 @@ def run_metrics(records: pd.DataFrame) -> pd.DataFrame:
         log_trace_per_nat, log_sharpness_per_nat: the same of Tr H and λ₁ over the loss of the pairs and weights that
             they are of: where the gradients of the outputs stay, the curvature of the cross-entropy near a fit follows
             its loss about in proportion, which this takes out.
+        trace, validation_trace: median over the last third of the run, of either sign.
+        trace_per_nat_curve, sharpness_per_nat_curve, log_loss_curve: lists over the times at which curvature was
+            measured and the loss of its pairs was positive ([NaN] if there is none): Tr H and λ₁ over that loss, and
+            its log10.
         length: steps of the run.
     """
     rows = {run: _one_run(rows) for run, rows in records.groupby("run", sort=False)}
@@ -41,7 +47,7 @@ def single_metrics(records: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _one_run(rows: pd.DataFrame) -> dict[str, float]:
+def _one_run(rows: pd.DataFrame) -> dict[str, float | list[float]]:
     looks = rows[rows["kind"] == "evaluation"].sort_values("step")
     interval, window = int(looks["evaluation_interval"].iloc[0]), int(looks["window"].iloc[0])
     length = int(looks["steps"].iloc[0] * looks["lengthening"].iloc[0])
@@ -66,6 +72,7 @@ def _one_run(rows: pd.DataFrame) -> dict[str, float]:
         "final_accuracy": 100 * looks["validation_accuracy"].iloc[-1] if complete else np.nan,
         "length": float(length),
         **_late_curvature(rows, length),
+        **_curvature_curves(rows),
     }
 
 
@@ -80,15 +87,27 @@ def _late_curvature(rows: pd.DataFrame, length: int) -> dict[str, float]:
     late = rows[(rows["kind"] == "curvature") & (rows["step"] > LATE * length)]
     names = ("trace", "validation_trace", "sharpness")
     if late.empty:
-        return {f"log_{name}": np.nan for name in (*names, *PER_NAT.values())}
+        return dict.fromkeys((*SIGNED, *(f"log_{name}" for name in (*names, *PER_NAT.values()))), np.nan)
     loss = late["curvature_loss"].where(late["curvature_loss"] > 0)
     values = {f"log_{ratio}": _mean_logarithm(late[name] / loss) for name, ratio in PER_NAT.items()}
+    values |= {name: float(late[name].median()) for name in SIGNED}
     for name in names:
         values[f"log_{name}"] = _mean_logarithm(late[name])
         if name != "sharpness":
             relative = (late[f"{name}_standard_error"] / late[name].where(late[name] > 0)).to_numpy()
             values[f"log_{name}_standard_error"] = float(np.sqrt((relative**2).sum()) / len(late) / np.log(10))
     return values
+
+
+def _curvature_curves(rows: pd.DataFrame) -> dict[str, list[float]]:
+    """Curvatures per nat and log10 of the loss along the run."""
+    measured = rows[rows["kind"] == "curvature"].sort_values("step")
+    positive = measured if measured.empty else measured[measured["curvature_loss"] > 0]
+    if positive.empty:
+        return {f"{name}_curve": [np.nan] for name in (*PER_NAT.values(), "log_loss")}
+    loss = positive["curvature_loss"]
+    curves = {f"{ratio}_curve": (positive[name] / loss).tolist() for name, ratio in PER_NAT.items()}
+    return {**curves, "log_loss_curve": np.log10(loss).tolist()}
 
 
 def _mean_logarithm(values: pd.Series) -> float:

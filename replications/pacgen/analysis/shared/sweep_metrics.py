@@ -53,6 +53,14 @@ RISING = (
 """Measures whose change from the smallest to the largest setting is taken within a seed."""
 
 
+TRENDS = (*RISING, "test_error")
+"""Measures whose slope over all settings is taken within a seed, for a doubling of the setting."""
+
+
+CURVES = ("gap", "psi", "log_training_loss")
+"""Measures that are kept as a curve along the training of a run."""
+
+
 READINGS = {
     "psi": "as in the paper: squared gradients, ρ over coordinates",
     "psi_fixed_batch": "squared gradients at one mini-batch size for all, ρ over coordinates",
@@ -73,8 +81,10 @@ def sweep_metrics(records: pd.DataFrame, axis: str) -> pd.DataFrame:
 
     Columns: every measure at the last epoch; with prefix `matched_` the same where the training loss first passes
     `Losses.matched` (interpolated linearly in log training loss from the record before); with suffix `_rise` the
-    measure at the largest minus that at the smallest setting of `axis`, the same in all runs of a seed and momentum;
-    `regime_reached`. A run that ended before the last epoch, or never passed the loss, has NaN.
+    measure at the largest minus that at the smallest setting of `axis`, with suffix `_slope` its least-squares slope
+    over log₂ of all settings of `axis`, both the same in all runs of a seed and momentum; with suffix `_curve` a list,
+    the measure at every full look of the run; `regime_reached`. A run that ended before the last epoch, or never passed
+    the loss, has NaN.
     """
     losses = losses_of(records)
     everything, measures = with_logarithms(records)
@@ -88,8 +98,8 @@ def sweep_metrics(records: pd.DataFrame, axis: str) -> pd.DataFrame:
     table["regime_reached"] = (
         _fitted(records, table.index, losses.fitted) & table["gap"].notna() & table["matched_gap"].notna()
     )
-    axes = records.groupby("run", sort=False)[[axis, *ARM]].first()
-    return table.join(_rises(table.join(axes), axis))
+    placed = table.join(records.groupby("run", sort=False)[[axis, *ARM]].first())
+    return table.join([_rises(placed, axis), _slopes(placed, axis), _curves(complete)])
 
 
 def with_logarithms(records: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -120,6 +130,23 @@ def _rises(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     )
     rises: pd.DataFrame = (largest - smallest).reindex(pd.MultiIndex.from_frame(table[ARM])).add_suffix("_rise")
     return rises.set_axis(table.index, axis="index")
+
+
+def _slopes(table: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """Least-squares slopes over log₂ of the settings of each run's arm; NaN where a setting has no value."""
+    arms = [table[name] for name in ARM]
+    doublings = np.log2(table[axis].astype(float))
+    centred = doublings - doublings.groupby(arms).transform("mean")
+    weights = centred / (centred**2).groupby(arms).transform("sum")
+    shares = table[list(TRENDS)].mul(weights, axis="index")
+    slopes: pd.DataFrame = shares.groupby(arms).transform(lambda part: part.sum(skipna=False))
+    return slopes.add_suffix("_slope")
+
+
+def _curves(looks: pd.DataFrame) -> pd.DataFrame:
+    """The measures of `CURVES` along each run, as lists."""
+    curves: pd.DataFrame = looks.sort_values("step").groupby("run", sort=False)[list(CURVES)].agg(list)
+    return curves.add_suffix("_curve")
 
 
 def _at_loss(curve: pd.DataFrame, measures: list[str], level: float) -> dict[str, float]:

@@ -298,6 +298,25 @@ def test_an_order_between_bounds_is_judged_where_it_is_worst() -> None:
     assert [judged_at(worst) for worst in (1.0, -0.02, -1.0)] == ["reproduced", "inconclusive", "contradicted"]
 
 
+def test_every_reading_of_the_bounds_has_its_ratio(compared) -> None:
+    records = compared[0].set_index("run")
+    metrics = bound_comparison_analysis.metrics(compared[0])
+    for upper, lower in (
+        ("liao", "ours_fewer_diffusions"),
+        ("garg", "ours_fewer_diffusions"),
+        ("garg_saturated", "ours_fewer_diffusions"),
+        ("garg_saturated", "liao"),
+        ("garg_saturated", "ours"),
+    ):
+        ratio = records[f"log10_{upper}"] - records[f"log10_{lower}"]
+        pd.testing.assert_series_equal(metrics[f"log10_{upper}_over_{lower}"], ratio, check_names=False)
+    assert metrics["log10_liao_over_ours_fewer_diffusions"].isna().equals(records["model"] == "gcn")
+    deep = (records["model"] == "mpnn") & (records["depth"] > 2)
+    assert (metrics["log10_garg_saturated_over_ours"] < metrics["log10_garg_over_ours"])[deep].all()
+    alone = compared[0][compared[0]["model"] == "gcn"].drop(columns="log10_ours_fewer_diffusions")
+    assert bound_comparison_analysis.metrics(alone)["log10_liao_over_ours_fewer_diffusions"].isna().all()
+
+
 def test_every_row_of_metrics_is_one_run_and_says_whether_its_regime_was_reached(
     compared, apart, toy, dependence
 ) -> None:

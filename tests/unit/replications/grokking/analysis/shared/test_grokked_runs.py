@@ -62,3 +62,19 @@ def test_curvature_per_nat_does_not_see_a_change_in_proportion_to_the_loss() -> 
         assert calm[name] == pytest.approx(spike[name]) == pytest.approx(np.log10(4))
     fitted = run_metrics(with_curvature(curve(SPIKY), [(80, 1.0)], loss=0.0)).iloc[0]
     assert np.isnan(fitted["log_trace_per_nat"])
+
+
+def test_a_negative_trace_has_no_logarithm_and_a_median() -> None:
+    rows = with_curvature(curve(SPIKY), [(10, 1e9), (60, -4.0), (70, 10.0), (80, 1000.0)])
+    row = run_metrics(rows).iloc[0]
+    assert np.isnan(row["log_trace"])
+    assert row["trace"] == row["validation_trace"] == 10.0
+
+
+def test_curves_run_over_all_times_of_a_positive_loss() -> None:
+    rows = with_curvature(curve(SPIKY), [(80, 30.0), (10, 500.0)], loss=0.1)
+    rows = pd.concat([rows, with_curvature(curve(SPIKY), [(60, 7.0)], loss=0.0).iloc[-1:]])
+    row = run_metrics(rows).iloc[0]
+    assert row["trace_per_nat_curve"] == row["sharpness_per_nat_curve"] == pytest.approx([5000.0, 300.0])
+    assert row["log_loss_curve"] == pytest.approx([-1.0, -1.0])
+    assert np.isnan(run_metrics(curve(SPIKY)).iloc[0]["log_loss_curve"]).tolist() == [True]

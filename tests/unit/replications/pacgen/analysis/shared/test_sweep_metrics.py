@@ -76,3 +76,29 @@ def test_runs_that_were_never_fitted_end_in_a_spike_or_end_early_have_not_reache
     assert np.isnan(table.loc["early", "gap"])
     assert np.isnan(table.loc["never", "matched_gap"])
     assert table.loc["spike", "matched_gap"] == pytest.approx(0.2 * np.log(20) / np.log(25))
+
+
+def test_a_slope_is_over_doublings_of_all_settings_of_the_same_seed():
+    rows = []
+    for seed, gaps in enumerate([(0.1, 0.9, 0.1, 0.2), (0.1, 0.2, 0.3, 0.4)]):
+        for batch, gap in zip((8, 16, 32, 64), gaps, strict=True):
+            rows += curve(f"{seed}-{batch}", seed, batch, [1.0, 0.04, 0.01, 0.01], [0.0, gap, gap, gap])
+    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    fit = np.polyfit([3, 4, 5, 6], [0.1, 0.9, 0.1, 0.2], 1)[0]
+    assert table.loc["0-8", "gap_rise"] > 0 > fit
+    assert table.loc[["0-8", "0-64"], "gap_slope"].tolist() == pytest.approx([fit] * 2)
+    assert table.loc["1-8", "gap_slope"] == pytest.approx(0.1)
+    assert table.loc["1-8", "psi_slope"] == pytest.approx(0.2)
+    rows[-6]["gap"], rows[-5]["epoch"] = np.nan, 5
+    ended = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    assert ended.loc[["1-8", "1-64"], "gap_slope"].isna().all()
+
+
+def test_a_curve_holds_every_full_look_in_order_of_steps():
+    rows = curve("a", 0, 8, [1.0, 0.1, 0.04, 0.01], [0.0, 0.2, np.nan, 0.5])
+    rows[2]["kind"] = "check"
+    rows += curve("b", 0, 16, [1.0, 0.05, 0.01, 0.01], [0.0, 0.1, 0.4, 0.5])
+    table = sweep_metrics(pd.DataFrame(rows[::-1]), "batch_size")
+    assert table.loc["a", "gap_curve"] == [0.0, 0.2, 0.5]
+    assert table.loc["a", "log_training_loss_curve"] == pytest.approx([0, -1, -2])
+    assert table.loc["b", "psi_curve"] == pytest.approx([0.0, 0.2, 0.8, 1.0])
