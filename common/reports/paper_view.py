@@ -1,7 +1,7 @@
 """What a narrative notebook has in hand: a paper's verdicts, numbers, figures and claims, each in one line."""
 
 import os
-from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,29 +143,34 @@ class PaperView:
         Raises:
             UserError: no such claim.
         """
-        claim = self._claim(identifier)
+        claim = self._claims(identifier)[0]
         plain = f"{claim.name}: {claim.shown.statement}"
         return Card({CLAIM_MIME: {"id": identifier}, "text/html": _claim_table(claim), "text/plain": plain})
 
-    def summary(self, identifiers: Sequence[str]) -> Card:
+    def summary(self, *patterns: str) -> Card:
         """One line a claim: its statement, the verdict, and what was measured with its interval and n.
+
+        Args:
+            patterns: ids, or what ids begin or end with, as "fig3-*": then the claims stand as in claims.yaml.
 
         Raises:
             UserError: no such claim.
         """
         lines = []
-        for claim in map(self._claim, identifiers):
+        found = {claim.id: claim for pattern in patterns for claim in self._claims(pattern)}
+        for claim in found.values():
             shown = claim.shown
             measured = "" if shown.estimate is None else f" (measured {shown.estimate:.3g}{_interval(shown)})"
             lines.append(f"- {shown.statement} **{claim.name.capitalize()}**{measured}.")
         text = "\n".join(lines)
         return Card({"text/markdown": text, "text/plain": text})
 
-    def _claim(self, identifier: str) -> ClaimRow:
-        claims = {claim.id: claim for claim in self._evidence.claims}
-        if identifier not in claims:
-            raise UserError(self._missing("claim", identifier, sorted(claims)))
-        return claims[identifier]
+    def _claims(self, pattern: str) -> list[ClaimRow]:
+        claims = self._evidence.claims
+        found = [claim for claim in claims if fnmatchcase(claim.id, pattern)]
+        if not found:
+            raise UserError(self._missing("claim", pattern, sorted(claim.id for claim in claims)))
+        return found
 
     def _figure_bundle(self, picture: Picture) -> dict[str, Any]:
         entry = picture.entry

@@ -28,7 +28,7 @@ paper = open_paper()
 # rules run on random quadratics whose $\lambda_1$ lies two per cent below or above.
 
 # %%
-paper.summary(["mss-gradient-descent", "mss-heavy-ball", "mss-nesterov"])
+paper.summary("mss-*")
 
 # %%
 paper.figure("growth")
@@ -50,21 +50,7 @@ paper.figure("along_training")
 paper.figure("thresholds")
 
 # %%
-paper.summary(
-    [
-        "fig1-gradient-descent-stays-up",
-        "fig1-gradient-descent-stays-down",
-        "heavy-ball-stays-up",
-        "heavy-ball-stays-down",
-        "nesterov-stays-up",
-        "nesterov-stays-down",
-        "fig1-gradient-descent-comes-and-stays",
-        "heavy-ball-comes-and-stays",
-        "nesterov-comes-and-stays",
-        "heavy-ball-allows-more-curvature",
-        "nesterov-allows-less-curvature",
-    ]
-)
+paper.summary("fig1-*", "heavy-ball-*", "nesterov-*")
 
 # %% [markdown]
 # ## Cross-entropy leaves the edge again
@@ -76,7 +62,7 @@ paper.summary(
 paper.figure("descent")
 
 # %%
-paper.summary(["cross-entropy-reaches-the-edge", "cross-entropy-falls-at-the-end", "squared-error-does-not-fall"])
+paper.summary("cross-entropy-*", "squared-error-does-not-fall")
 
 # %% [markdown]
 # ## What a quadratic model says
@@ -89,11 +75,4 @@ paper.summary(["cross-entropy-reaches-the-edge", "cross-entropy-falls-at-the-end
 paper.figure("expansion")
 
 # %%
-paper.summary(
-    [
-        "quadratic-model-diverges-at-first-crossing",
-        "quadratic-model-diverges-at-the-edge",
-        "network-does-not-diverge-at-the-edge",
-        "quadratic-model-holds-before-the-edge",
-    ]
-)
+paper.summary("quadratic-model-*", "network-does-not-diverge-at-the-edge")

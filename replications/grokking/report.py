@@ -32,7 +32,7 @@ paper = open_paper()
 paper.figure("fig2_update_step")
 
 # %%
-paper.summary(["fig2-step-two-sides-spread-less", "fig2-step-two-sides-spread-less-than-one"])
+paper.summary("fig2-*")
 
 # %% [markdown]
 # ## Figure 4
@@ -49,16 +49,7 @@ paper.figure("fig4")
 # panel b every seed is asked. Whether its runs get there at last, and when, is a question of ours.
 
 # %%
-paper.summary(
-    [
-        "fig4a-no-decay-stays-below-99",
-        "fig4a-no-decay-is-stable",
-        "fig4b-small-decay-stays-below-99",
-        "small-decay-groks-at-last",
-        "small-decay-groks-late",
-        "fig4b-small-decay-fluctuates",
-    ]
-)
+paper.summary("fig4a-*", "fig4b-*", "small-decay-groks-*")
 
 # %% [markdown]
 # Panels c and d, and the controls. Fluctuation is the standard deviation of the validation accuracy over the same
@@ -69,18 +60,11 @@ paper.figure("fig4_fluctuation")
 
 # %%
 paper.summary(
-    [
-        "fig4c-large-decay-groks",
-        "fig4c-large-decay-fluctuates",
-        "fig4c-grokking-is-delayed",
-        "fig4d-noise-injection-groks",
-        "fig4d-grokking-is-delayed",
-        "fig4d-late-fluctuation-is-small",
-        "fig4d-noise-injection-is-stable",
-        "fig4d-noise-injection-has-fewer-drops",
-        "fig4d-late-fluctuation-lower",
-        "fig4d-more-stable-than-smaller-steps",
-    ]
+    "fig4c-*",
+    "fig4d-noise-*",
+    "fig4d-grokking-is-delayed",
+    "fig4d-late-*",
+    "fig4d-more-stable-than-smaller-steps",
 )
 
 # %% [markdown]
@@ -88,12 +72,10 @@ paper.summary(
 
 # %%
 paper.summary(
-    [
-        "nso-groks-earlier-than-wp-sgd",
-        "nso-is-more-stable-than-wp-sgd",
-        "nso-has-a-lower-trace-than-wp-sgd",
-        "noise-costs-more-gradients-to-grok",
-    ]
+    "nso-groks-earlier-than-wp-sgd",
+    "nso-is-more-stable-than-wp-sgd",
+    "nso-has-a-lower-trace-than-wp-sgd",
+    "noise-costs-more-gradients-to-grok",
 )
 
 # %% [markdown]
@@ -107,29 +89,14 @@ paper.summary(
 paper.figure("fig4_hessian")
 
 # %%
-paper.summary(
-    [
-        "fig4d-lower-trace",
-        "fig4d-lower-validation-trace",
-        "fig4d-lower-sharpness",
-        "fig4d-lower-trace-per-nat",
-        "fig4d-lower-sharpness-per-nat",
-    ]
-)
+paper.summary("fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat")
 
 # %% [markdown]
 # Noise injection takes two gradients a step, large decay alone one. Half the learning rate for twice the steps takes as
 # many. Does it end as flat?
 
 # %%
-paper.summary(
-    [
-        "fig4d-lower-trace-than-smaller-steps",
-        "fig4d-lower-sharpness-than-smaller-steps",
-        "fig4d-lower-trace-per-nat-than-smaller-steps",
-        "fig4d-lower-sharpness-per-nat-than-smaller-steps",
-    ]
-)
+paper.summary("fig4d-lower-*-steps")
 
 # %% [markdown]
 # ## What the talk does not state
@@ -142,28 +109,13 @@ paper.figure("operations")
 paper.figure("operations_fluctuation")
 
 # %%
-paper.summary(
-    [
-        "operations-grok-with-large-decay",
-        "operations-noise-injection-groks",
-        "operations-subtraction-is-more-stable-with-noise",
-        "operations-multiplication-is-more-stable-with-noise",
-        "operations-division-is-more-stable-with-noise",
-    ]
-)
+paper.summary("operations-*")
 
 # %%
 paper.figure("noise_scale")
 
 # %%
-paper.summary(
-    [
-        "noise-scale-0.003-is-more-stable-than-none",
-        "noise-scale-0.01-is-more-stable-than-0.003",
-        "noise-scale-0.03-still-groks",
-        "noise-scale-0.01-has-a-lower-trace-than-0.003",
-    ]
-)
+paper.summary("noise-scale-*")
 
 # %% [markdown]
 # ## Both sides against one
@@ -177,16 +129,7 @@ paper.summary(
 paper.figure("gradient_variance")
 
 # %%
-paper.summary(
-    [
-        "nso-variance-has-slope-4-on-a-smooth-network",
-        "wp-sgd-variance-has-slope-2-on-a-smooth-network",
-        "nso-variance-has-slope-4-on-the-transformer",
-        "nso-variance-is-lower-on-the-transformer",
-        "wp-sgd-variance-is-the-frobenius-norm",
-        "control-nso-variance-on-the-quartic",
-    ]
-)
+paper.summary("nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic")
 
 # %% [markdown]
 # ## Matrix sensing
@@ -197,13 +140,7 @@ paper.summary(
 paper.figure("matrix_sensing")
 
 # %%
-paper.summary(
-    [
-        "sensing-noise-injection-finds-a-lower-trace",
-        "sensing-lower-trace-recovers-better",
-        "sensing-two-sides-against-one",
-    ]
-)
+paper.summary("sensing-*")
 
 # %% [markdown]
 # ## Controls
@@ -213,7 +150,7 @@ paper.summary(
 paper.figure("controls")
 
 # %%
-paper.summary(["control-shuffled-answers-do-not-generalise", "control-equal-arms-agree"])
+paper.summary("control-shuffled-answers-do-not-generalise", "control-equal-arms-agree")
 
 # %% [markdown]
 # ## How far this reaches

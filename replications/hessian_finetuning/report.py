@@ -24,7 +24,7 @@ paper = open_paper()
 paper.figure("frozen_features")
 
 # %%
-paper.summary(["frozen-image-features-tell-classes", "frozen-text-features-tell-classes"])
+paper.summary("frozen-*")
 
 # %% [markdown]
 # ## Fig. 1: noise in the weights
@@ -41,18 +41,12 @@ paper.figure("fig1_gap")
 
 # %%
 paper.summary(
-    [
-        "fig1-digits-relu",
-        "fig1-digits-relu-small-sigma",
-        "fig1-molecules-relu",
-        "fig1-molecules-relu-small-sigma",
-        "fig1-text-smooth",
-        "fig1-text-smooth-small-sigma",
-        "fig1-digits-smooth",
-        "fig1-digits-smooth-small-sigma",
-        "fig1-molecules-smooth",
-        "fig1-molecules-smooth-small-sigma",
-    ]
+    "fig1-digits-relu",
+    "fig1-molecules-relu",
+    "fig1-text-smooth",
+    "fig1-digits-smooth",
+    "fig1-molecules-smooth",
+    "fig1-*-small-sigma",
 )
 
 # %% [markdown]
@@ -62,20 +56,7 @@ paper.summary(
 # number of directions of noise, which bounds how well the kinks' share is known.
 
 # %%
-paper.summary(
-    [
-        "claim1-digits-remainder-is-of-third-order",
-        "claim1-digits-remainder-is-of-fourth-order",
-        "claim1-molecules-remainder-is-of-third-order",
-        "claim1-molecules-remainder-is-of-fourth-order",
-        "claim1-text-remainder-is-of-third-order",
-        "claim1-text-remainder-is-of-fourth-order",
-        "claim1-digits-relu-remainder-is-of-second-order",
-        "claim1-molecules-relu-remainder-is-of-second-order",
-        "fig1-digits-relu-with-kinks",
-        "fig1-molecules-relu-with-kinks",
-    ]
-)
+paper.summary("claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-with-kinks")
 
 # %% [markdown]
 # ## Claim 2: the trace on training and on fresh data
@@ -87,7 +68,7 @@ paper.summary(
 paper.figure("claim2")
 
 # %%
-paper.summary(["claim2-fixed-weights", "claim2-trained-weights", "claim2-training-enlarges-the-difference"])
+paper.summary("claim2-*")
 
 # %% [markdown]
 # ## Theorem 1
@@ -101,17 +82,12 @@ paper.figure("theorem1")
 
 # %%
 paper.summary(
-    [
-        "theorem1-holds-digits",
-        "theorem1-holds-image",
-        "theorem1-within-ten-times-the-gap-digits",
-        "theorem1-within-ten-times-the-gap-image",
-        "theorem1-is-not-vacuous-digits",
-        "theorem1-is-not-vacuous-image",
-        "theorem1-below-mcallester",
-        "mcallester-holds",
-        "catoni-holds",
-    ]
+    "theorem1-holds-*",
+    "theorem1-within-*",
+    "theorem1-is-*",
+    "theorem1-below-mcallester",
+    "mcallester-holds",
+    "catoni-holds",
 )
 
 # %% [markdown]
@@ -119,7 +95,7 @@ paper.summary(
 # in the talk, so which one is smaller says less than which one grows faster.
 
 # %%
-paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with-depth", "theorem1-below-norm-product"])
+paper.summary("norm-product-grows-with-depth", "theorem1-grows-more-slowly-with-depth", "theorem1-below-norm-product")
 
 # %% [markdown]
 # ## Fig. 2: seven methods
@@ -138,14 +114,12 @@ paper.figure("fig2")
 
 # %%
 paper.summary(
-    [
-        "fig2-image-measure-correlates-with-the-gap",
-        "fig2-image-measure-on-test-points-correlates",
-        "fig2-image-measure-says-something",
-        "fig2-text-measure-correlates-with-the-gap",
-        "fig2-text-measure-on-test-points-correlates",
-        "fig2-text-measure-says-something",
-    ]
+    "fig2-image-measure-correlates-with-the-gap",
+    "fig2-image-measure-on-test-points-correlates",
+    "fig2-image-measure-says-something",
+    "fig2-text-measure-correlates-with-the-gap",
+    "fig2-text-measure-on-test-points-correlates",
+    "fig2-text-measure-says-something",
 )
 
 # %% [markdown]
@@ -166,29 +140,18 @@ paper.figure("fig2_methods")
 paper.figure("fig2_correlations")
 
 # %%
-paper.summary(
-    [
-        "fig2-image-measure-beats-norm-product",
-        "fig2-image-measure-beats-weight-norm",
-        "fig2-image-measure-beats-distance",
-        "fig2-text-measure-beats-norm-product",
-        "fig2-text-measure-beats-weight-norm",
-        "fig2-text-measure-beats-distance",
-    ]
-)
+paper.summary("fig2-image-measure-beats-*", "fig2-text-measure-beats-*")
 
 # %%
 paper.summary(
-    [
-        "fig2-image-measure-says-more-than-the-training-loss",
-        "fig2-image-curvature-alone-correlates",
-        "fig2-image-largest-loss-alone-correlates",
-        "fig2-image-training-loss-alone-correlates",
-        "fig2-text-measure-says-more-than-the-training-loss",
-        "fig2-text-curvature-alone-correlates",
-        "fig2-text-largest-loss-alone-correlates",
-        "fig2-text-training-loss-alone-correlates",
-    ]
+    "fig2-image-measure-says-more-than-the-training-loss",
+    "fig2-image-curvature-alone-correlates",
+    "fig2-image-largest-loss-alone-correlates",
+    "fig2-image-training-loss-alone-correlates",
+    "fig2-text-measure-says-more-than-the-training-loss",
+    "fig2-text-curvature-alone-correlates",
+    "fig2-text-largest-loss-alone-correlates",
+    "fig2-text-training-loss-alone-correlates",
 )
 
 # %% [markdown]
@@ -202,36 +165,17 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    [
-        "fig3-image-nso-trace-below-sgd",
-        "fig3-image-nso-trace-below-sgd-twice",
-        "fig3-image-nso-trace-below-wp-sgd",
-        "fig3-image-nso-sharpness-below-sgd",
-        "fig3-image-nso-sharpness-below-sgd-twice",
-        "fig3-image-nso-sharpness-below-wp-sgd",
-        "fig3-text-nso-trace-below-sgd",
-        "fig3-text-nso-trace-below-sgd-twice",
-        "fig3-text-nso-trace-below-wp-sgd",
-        "fig3-text-nso-sharpness-below-sgd",
-        "fig3-text-nso-sharpness-below-sgd-twice",
-        "fig3-text-nso-sharpness-below-wp-sgd",
-    ]
+    "fig3-image-nso-trace-*",
+    "fig3-image-nso-sharpness-*",
+    "fig3-text-nso-trace-*",
+    "fig3-text-nso-sharpness-*",
 )
 
 # %% [markdown]
 # At equal epochs a lower trace of the training loss may be a lower training loss and nothing else. On test examples:
 
 # %%
-paper.summary(
-    [
-        "fig3-image-nso-test-trace-below-sgd",
-        "fig3-image-nso-test-trace-below-wp-sgd",
-        "fig3-text-nso-test-trace-below-sgd",
-        "fig3-text-nso-test-trace-below-wp-sgd",
-        "fig3-image-nso-training-loss-above-sgd-twice",
-        "fig3-image-nso-training-loss-below-wp-sgd",
-    ]
-)
+paper.summary("fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-training-*")
 
 # %% [markdown]
 # Does it cost accuracy?
@@ -240,13 +184,4 @@ paper.summary(
 paper.figure("fig3_validation")
 
 # %%
-paper.summary(
-    [
-        "fig3-image-nso-accuracy-not-below-sgd",
-        "fig3-image-nso-accuracy-not-below-sgd-twice",
-        "fig3-image-nso-accuracy-not-below-wp-sgd",
-        "fig3-text-nso-accuracy-not-below-sgd",
-        "fig3-text-nso-accuracy-not-below-sgd-twice",
-        "fig3-text-nso-accuracy-not-below-wp-sgd",
-    ]
-)
+paper.summary("fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*")

@@ -45,12 +45,10 @@ paper.figure("fig1d")
 
 # %%
 paper.summary(
-    [
-        "fig1-psi-higher-at-the-sharp-minimum",
-        "fig1-bounds-similar",
-        "fig1-sharp-fits-the-labels-better",
-        "fig1-flat-boundary-is-simpler",
-    ]
+    "fig1-psi-higher-at-the-sharp-minimum",
+    "fig1-bounds-similar",
+    "fig1-sharp-fits-the-labels-better",
+    "fig1-flat-boundary-is-simpler",
 )
 
 # %% [markdown]
@@ -62,12 +60,10 @@ paper.figure("fig1_fresh_data")
 
 # %%
 paper.summary(
-    [
-        "fig1-flat-generalises-better",
-        "fig1-gap-larger-at-the-sharp-minimum",
-        "fig1-flat-seldom-better",
-        "fig1-premise-is-rare",
-    ]
+    "fig1-flat-generalises-better",
+    "fig1-gap-larger-at-the-sharp-minimum",
+    "fig1-flat-seldom-better",
+    "fig1-premise-is-rare",
 )
 
 # %% [markdown]
@@ -91,12 +87,10 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    [
-        "fig3-gap-grows-with-batch-size",
-        "fig3-psi-grows-with-batch-size",
-        "fig3-psi-follows-the-gap",
-        "fig3-test-error-grows-with-batch-size",
-    ]
+    "fig3-gap-grows-with-batch-size",
+    "fig3-psi-grows-with-batch-size",
+    "fig3-psi-follows-the-gap",
+    "fig3-test-error-grows-with-batch-size",
 )
 
 # %% [markdown]
@@ -108,13 +102,7 @@ paper.summary(
 paper.figure("fig3_matched_loss")
 
 # %%
-paper.summary(
-    [
-        "fig3-gap-trend-at-equal-loss",
-        "fig3-psi-follows-the-gap-at-equal-loss",
-        "fig3-psi-follows-the-gap-given-the-loss",
-    ]
-)
+paper.summary("fig3-*-loss")
 
 # %% [markdown]
 # ## Learning rate
@@ -124,26 +112,13 @@ paper.summary(
 paper.figure("fig5")
 
 # %%
-paper.summary(
-    [
-        "fig5-gap-falls-with-learning-rate",
-        "fig5-psi-falls-with-learning-rate",
-        "fig5-psi-follows-the-gap",
-        "fig5-test-error-falls-with-learning-rate",
-    ]
-)
+paper.summary("fig5-*-with-learning-rate", "fig5-psi-follows-the-gap")
 
 # %%
 paper.figure("fig5_matched_loss")
 
 # %%
-paper.summary(
-    [
-        "fig5-gap-trend-at-equal-loss",
-        "fig5-psi-follows-the-gap-at-equal-loss",
-        "fig5-psi-follows-the-gap-given-the-loss",
-    ]
-)
+paper.summary("fig5-*-loss")
 
 # %% [markdown]
 # ## What is inside Ψ?
@@ -161,13 +136,11 @@ paper.figure("fig5_readings")
 
 # %%
 paper.summary(
-    [
-        "fig3-no-curvature-without-rho",
-        "fig5-no-curvature-without-rho",
-        "fig3-floor-falls-with-batch-size",
-        "fig3-psi-follows-rho",
-        "fig5-psi-follows-rho",
-    ]
+    "fig3-no-curvature-without-rho",
+    "fig5-no-curvature-without-rho",
+    "fig3-floor-falls-with-batch-size",
+    "fig3-psi-follows-rho",
+    "fig5-psi-follows-rho",
 )
 
 # %% [markdown]
@@ -193,16 +166,12 @@ paper.figure("fig3_curvature")
 
 # %%
 paper.summary(
-    [
-        "fig3-squared-gradients-fall-with-batch-size",
-        "fig3-hessian-trace-does-not-fall-with-batch-size",
-        "fig3-psi-at-one-batch-size-grows-with-batch-size",
-        "fig3-psi-at-one-batch-size-follows-the-gap",
-        "fig5-psi-at-one-batch-size-follows-the-gap",
-        "fig3-psi-of-the-hessian-follows-the-gap",
-        "fig3-psi-of-the-hessian-grows-with-batch-size",
-        "fig5-psi-of-the-hessian-follows-the-gap",
-    ]
+    "fig3-squared-gradients-fall-with-batch-size",
+    "fig3-hessian-trace-does-not-fall-with-batch-size",
+    "fig3-psi-at-*",
+    "fig5-psi-at-one-batch-size-follows-the-gap",
+    "fig3-psi-of-*",
+    "fig5-psi-of-the-hessian-follows-the-gap",
 )
 
 # %%
@@ -213,14 +182,7 @@ paper.figure("fig5_curvature")
 # gradients.
 
 # %%
-paper.summary(
-    [
-        "fig3-psi-follows-the-gap-given-its-floor",
-        "fig5-psi-follows-the-gap-given-its-floor",
-        "fig3-psi-follows-the-gap-given-the-gradients",
-        "fig5-psi-follows-the-gap-given-the-gradients",
-    ]
-)
+paper.summary("*-given-its-floor", "*-given-the-gradients")
 
 # %% [markdown]
 # ## The sweeps on CIFAR-10
@@ -234,31 +196,13 @@ paper.summary(
 paper.figure("fig4")
 
 # %%
-paper.summary(
-    [
-        "fig4-gap-grows-with-batch-size",
-        "fig4-psi-grows-with-batch-size",
-        "fig4-psi-follows-the-gap",
-        "fig4-gap-grows-with-batch-size-momentum",
-        "fig4-psi-grows-with-batch-size-momentum",
-        "fig4-psi-follows-the-gap-momentum",
-    ]
-)
+paper.summary("fig4-gap-grows-*", "fig4-psi-grows-*", "fig4-psi-follows-the-gap", "fig4-psi-follows-the-gap-momentum")
 
 # %%
 paper.figure("fig4_matched_loss")
 
 # %%
-paper.summary(
-    [
-        "fig4-gap-trend-at-equal-loss",
-        "fig4-psi-follows-the-gap-at-equal-loss",
-        "fig4-psi-follows-the-gap-given-the-loss",
-        "fig4-gap-trend-at-equal-loss-momentum",
-        "fig4-psi-follows-the-gap-at-equal-loss-momentum",
-        "fig4-psi-follows-the-gap-given-the-loss-momentum",
-    ]
-)
+paper.summary("fig4-*-loss", "fig4-*-loss-momentum")
 
 # %% [markdown]
 # The learning rates, in the same way.
@@ -267,31 +211,13 @@ paper.summary(
 paper.figure("fig6")
 
 # %%
-paper.summary(
-    [
-        "fig6-gap-falls-with-learning-rate",
-        "fig6-psi-falls-with-learning-rate",
-        "fig6-psi-follows-the-gap",
-        "fig6-gap-falls-with-learning-rate-momentum",
-        "fig6-psi-falls-with-learning-rate-momentum",
-        "fig6-psi-follows-the-gap-momentum",
-    ]
-)
+paper.summary("fig6-gap-falls-*", "fig6-psi-falls-*", "fig6-psi-follows-the-gap", "fig6-psi-follows-the-gap-momentum")
 
 # %%
 paper.figure("fig6_matched_loss")
 
 # %%
-paper.summary(
-    [
-        "fig6-gap-trend-at-equal-loss",
-        "fig6-psi-follows-the-gap-at-equal-loss",
-        "fig6-psi-follows-the-gap-given-the-loss",
-        "fig6-gap-trend-at-equal-loss-momentum",
-        "fig6-psi-follows-the-gap-at-equal-loss-momentum",
-        "fig6-psi-follows-the-gap-given-the-loss-momentum",
-    ]
-)
+paper.summary("fig6-*-loss", "fig6-*-loss-momentum")
 
 # %% [markdown]
 # What of $\Psi$ is curvature here?
@@ -304,12 +230,10 @@ paper.figure("fig6_readings")
 
 # %%
 paper.summary(
-    [
-        "fig4-no-curvature-without-rho",
-        "fig6-no-curvature-without-rho",
-        "fig4-psi-at-one-batch-size-follows-the-gap",
-        "fig6-psi-at-one-batch-size-follows-the-gap",
-    ]
+    "fig4-no-curvature-without-rho",
+    "fig6-no-curvature-without-rho",
+    "fig4-psi-at-one-batch-size-follows-the-gap",
+    "fig6-psi-at-one-batch-size-follows-the-gap",
 )
 
 # %%
@@ -336,13 +260,10 @@ paper.figure("tradeoff")
 
 # %%
 paper.summary(
-    [
-        "fig2-sharpness-grows-with-curvature",
-        "fig2-sharpness-is-the-rise-where-5-is-an-equality",
-        "eq9-rise-below-sharpness",
-        "sharpness-and-complexity-pull-apart",
-        "complexity-falls-with-the-perturbation",
-    ]
+    "fig2-*",
+    "eq9-rise-below-sharpness",
+    "sharpness-and-complexity-pull-apart",
+    "complexity-falls-with-the-perturbation",
 )
 
 # %% [markdown]
@@ -353,16 +274,7 @@ paper.summary(
 paper.figure("best_perturbation")
 
 # %%
-paper.summary(
-    [
-        "lemma6-optimum-minimises-12",
-        "lemma6-optimum-nearly-minimises-7",
-        "lemma6-optimum-nearly-best-in-truth",
-        "lemma6-optimum-too-small",
-        "sharpness-is-mostly-rho",
-        "lemma6-convexity-seldom-holds-at-the-sharp-minimum",
-    ]
-)
+paper.summary("lemma6-*", "sharpness-is-mostly-rho")
 
 # %% [markdown]
 # Lemma 5 sums over the diagonal and needs independent perturbations. Lemma 9 takes the largest eigenvalue and allows
@@ -372,7 +284,7 @@ paper.summary(
 paper.figure("correlated")
 
 # %%
-paper.summary(["lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence"])
+paper.summary("lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence")
 
 # %% [markdown]
 # ## One function, other weights
@@ -384,18 +296,12 @@ paper.figure("reparametrisation")
 
 # %%
 paper.summary(
-    [
-        "trace-changes-at-alpha-16",
-        "trace-changes-at-alpha-one-sixteenth",
-        "sharpness-changes-at-alpha-16",
-        "sharpness-changes-at-alpha-one-sixteenth",
-        "bound-changes-slowly",
-        "bound-change-is-small",
-        "bound-change-with-fixed-prior-is-small",
-        "psi-change-is-small",
-        "psi-changes-less-than-sharpness",
-        "psi-moves-more-with-alpha-than-with-training",
-    ]
+    "trace-changes-at-alpha-*",
+    "sharpness-changes-at-alpha-*",
+    "bound-*",
+    "psi-change-is-small",
+    "psi-changes-less-than-sharpness",
+    "psi-moves-more-with-alpha-than-with-training",
 )
 
 # %% [markdown]
@@ -407,14 +313,7 @@ paper.summary(
 paper.figure("reparametrisation_psi")
 
 # %%
-paper.summary(
-    [
-        "psi-without-epsilon-and-rho-is-invariant",
-        "that-invariance-is-trivial",
-        "eq23-holds",
-        "eq23-needs-no-true-parameter",
-    ]
-)
+paper.summary("psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-trivial", "eq23-*")
 
 # %% [markdown]
 # ## What the bounds say
@@ -430,23 +329,12 @@ paper.figure("network_bounds")
 
 # %%
 paper.summary(
-    [
-        "toy-lemma6-corrected-holds",
-        "toy-lemma8-corrected-holds",
-        "toy-theorem7-corrected-holds",
-        "toy-lemma6-corrected-says-something",
-        "toy-theorem7-printed-constant-suffices",
-        "toy-lemma8-divergence-is-that-of-17",
-        "network-lemma6-corrected-holds",
-        "network-lemma8-corrected-holds",
-        "network-theorem7-corrected-holds",
-        "network-theorem7-printed-constant-suffices",
-        "network-lemma8-divergence-is-that-of-17",
-        "network-lemma6-vacuous",
-        "network-lemma8-vacuous",
-        "network-theorem7-vacuous",
-        "network-divergence-dominates",
-    ]
+    "toy-*",
+    "network-lemma6-corrected-holds",
+    "network-lemma8-*",
+    "network-theorem7-*",
+    "network-lemma6-vacuous",
+    "network-divergence-dominates",
 )
 
 # %% [markdown]
@@ -458,12 +346,10 @@ paper.figure("network_tradeoff")
 
 # %%
 paper.summary(
-    [
-        "network-lemma6-optimum-minimises-12",
-        "network-best-perturbation-is-wider",
-        "network-rise-below-sharpness",
-        "network-sharpness-is-loose",
-    ]
+    "network-lemma6-optimum-minimises-12",
+    "network-best-perturbation-is-wider",
+    "network-rise-below-sharpness",
+    "network-sharpness-is-loose",
 )
 
 # %% [markdown]
@@ -480,20 +366,15 @@ paper.figure("fig7")
 
 # %%
 paper.summary(
-    [
-        "fig7-cifar10-training-accuracy-falls",
-        "fig7-cifar10-test-accuracy-rises",
-        "fig7-cifar10-training-accuracy-falls-in-the-steps",
-        "fig7-cifar10-as-printed-hardly-learns",
-        "fig7-cifar100-training-accuracy-falls",
-        "fig7-cifar100-test-accuracy-rises",
-        "fig7-cifar100-training-accuracy-falls-in-the-steps",
-        "fig7-cifar100-as-printed-hardly-learns",
-        "fig7-tiny-imagenet-training-accuracy-falls",
-        "fig7-tiny-imagenet-test-accuracy-rises",
-        "fig7-tiny-imagenet-training-accuracy-falls-in-the-steps",
-        "fig7-tiny-imagenet-as-printed-hardly-learns",
-    ]
+    "fig7-cifar10-training-*",
+    "fig7-cifar10-test-accuracy-rises",
+    "fig7-cifar10-as-printed-hardly-learns",
+    "fig7-cifar100-training-*",
+    "fig7-cifar100-test-accuracy-rises",
+    "fig7-cifar100-as-printed-hardly-learns",
+    "fig7-tiny-imagenet-training-*",
+    "fig7-tiny-imagenet-test-accuracy-rises",
+    "fig7-tiny-imagenet-as-printed-hardly-learns",
 )
 
 # %% [markdown]
@@ -504,29 +385,12 @@ paper.figure("fig7_differences")
 
 # %%
 paper.summary(
-    [
-        "fig7-cifar10-more-than-isotropic-noise",
-        "fig7-cifar10-more-than-weight-decay",
-        "fig7-cifar10-a-tenth-lowers-training-accuracy",
-        "fig7-cifar10-a-tenth-raises-test-accuracy",
-        "fig7-cifar10-a-tenth-more-than-isotropic-noise",
-        "fig7-cifar10-a-hundredth-raises-test-accuracy",
-        "fig7-cifar10-a-hundredth-more-than-isotropic-noise",
-        "fig7-cifar100-more-than-isotropic-noise",
-        "fig7-cifar100-more-than-weight-decay",
-        "fig7-cifar100-a-tenth-lowers-training-accuracy",
-        "fig7-cifar100-a-tenth-raises-test-accuracy",
-        "fig7-cifar100-a-tenth-more-than-isotropic-noise",
-        "fig7-cifar100-a-hundredth-raises-test-accuracy",
-        "fig7-cifar100-a-hundredth-more-than-isotropic-noise",
-        "fig7-tiny-imagenet-more-than-isotropic-noise",
-        "fig7-tiny-imagenet-more-than-weight-decay",
-        "fig7-tiny-imagenet-a-tenth-lowers-training-accuracy",
-        "fig7-tiny-imagenet-a-tenth-raises-test-accuracy",
-        "fig7-tiny-imagenet-a-tenth-more-than-isotropic-noise",
-        "fig7-tiny-imagenet-a-hundredth-raises-test-accuracy",
-        "fig7-tiny-imagenet-a-hundredth-more-than-isotropic-noise",
-    ]
+    "fig7-cifar10-more-*",
+    "fig7-cifar10-a-*",
+    "fig7-cifar100-more-*",
+    "fig7-cifar100-a-*",
+    "fig7-tiny-imagenet-more-*",
+    "fig7-tiny-imagenet-a-*",
 )
 
 # %% [markdown]
@@ -541,13 +405,7 @@ paper.summary(
 paper.figure("fig7_levels")
 
 # %%
-paper.summary(
-    [
-        "fig7-cifar10-curvature-decides-little",
-        "fig7-cifar100-curvature-decides-little",
-        "fig7-tiny-imagenet-curvature-decides-little",
-    ]
-)
+paper.summary("fig7-*-decides-little")
 
 # %% [markdown]
 # ## Controls
@@ -558,7 +416,7 @@ paper.summary(
 paper.figure("controls")
 
 # %%
-paper.summary(["control-shuffled-labels-plant-a-gap", "control-equal-arms-agree", "control-psi-sees-shuffled-labels"])
+paper.summary("control-*")
 
 # %% [markdown]
 # ## How far this reaches

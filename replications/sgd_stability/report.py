@@ -30,12 +30,10 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    [
-        "fig3-bad-minima-exist",
-        "fig3-descent-finds-a-good-one",
-        "fig3-bad-minimum-is-sharper",
-        "fig3-bad-minimum-is-unstable-for-descent",
-    ]
+    "fig3-bad-minima-exist",
+    "fig3-descent-finds-a-good-one",
+    "fig3-bad-minimum-is-sharper",
+    "fig3-bad-minimum-is-unstable-for-descent",
 )
 
 # %% [markdown]
@@ -50,14 +48,7 @@ paper.summary(
 paper.figure("fig4")
 
 # %%
-paper.summary(
-    [
-        "fig4-sgd-beats-gd-of-equal-epochs",
-        "fig4-longer-training-does-not-close-the-gap",
-        "fig4-clipping-helps",
-        "fig4-penalty-closes-the-gap",
-    ]
-)
+paper.summary("fig4-*")
 
 # %% [markdown]
 # ## The landscape
@@ -68,7 +59,7 @@ paper.summary(
 paper.figure("fig5")
 
 # %%
-paper.summary(["fig5-without-skip-connections-less-convex", "fig5-without-skip-connections-steeper"])
+paper.summary("fig5-*")
 
 # %% [markdown]
 # The **flat minima hypothesis** has two parts: SGD finds flatter minima, and flatter minima generalise better. The best
@@ -79,7 +70,7 @@ paper.summary(["fig5-without-skip-connections-less-convex", "fig5-without-skip-c
 paper.figure("fig6")
 
 # %%
-paper.summary(["fig6-loss-rises-faster-at-the-large-batch-end", "fig6-outward-rise", "fig6-a-barrier-lies-between"])
+paper.summary("fig6-*")
 
 # %% [markdown]
 # The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
@@ -89,28 +80,20 @@ paper.summary(["fig6-loss-rises-faster-at-the-large-batch-end", "fig6-outward-ri
 paper.figure("table4")
 
 # %%
-paper.summary(
-    [
-        "table4-sharpness-of-large-batches",
-        "table4-sharpness-of-large-batches-half-epsilon",
-        "table4-ten-times-sharper",
-        "large-batches-end-at-a-larger-sharpness",
-        "table4-sharpness-of-large-batches-c1",
-    ]
-)
+paper.summary("table4-*", "large-batches-end-at-a-larger-sharpness")
 
 # %% [markdown]
 # After equally many epochs the small batches have taken 24 times as many steps and fitted much closer, and near a fit
 # cross-entropy flattens with the loss itself. So we also compare where each run first passes the same training loss.
 
 # %%
-paper.summary(["sharper-at-equal-training-loss"])
+paper.summary("sharper-at-equal-training-loss")
 
 # %%
 paper.figure("table2")
 
 # %%
-paper.summary(["table2-small-batches-test-better", "table2-small-batches-test-better-c1"])
+paper.summary("table2-*")
 
 # %% [markdown]
 # ## What is flatness?
@@ -121,15 +104,7 @@ paper.summary(["table2-small-batches-test-better", "table2-small-batches-test-be
 paper.figure("identities")
 
 # %%
-paper.summary(
-    [
-        "identity-sharpness-order",
-        "identity-trace-order",
-        "identity-squared-norm-order",
-        "identity-trace-recovered",
-        "identity-squared-norm-recovered",
-    ]
-)
+paper.summary("identity-*")
 
 # %% [markdown]
 # The usual explanation of why flatness should help is a drawing: if the test loss is the training loss shifted a
@@ -139,7 +114,7 @@ paper.summary(
 paper.figure("fig7")
 
 # %%
-paper.summary(["fig7-shift-costs-more-at-the-sharp-minimum"])
+paper.summary("fig7-shift-costs-more-at-the-sharp-minimum")
 
 # %% [markdown]
 # The lecture calls the drawing misleading, for it says that sharp minima cannot generalise. They can: multiply the
@@ -150,14 +125,7 @@ paper.summary(["fig7-shift-costs-more-at-the-sharp-minimum"])
 paper.figure("rescaling")
 
 # %%
-paper.summary(
-    [
-        "rescaling-toy-sharpness",
-        "rescaling-makes-a-network-sharp",
-        "rescaling-keeps-the-function",
-        "rescaling-does-not-make-it-flat",
-    ]
-)
+paper.summary("rescaling-*")
 
 # %% [markdown]
 # ## The PAC-Bayes explanation
@@ -169,9 +137,7 @@ paper.summary(
 paper.figure("donsker_varadhan")
 
 # %%
-paper.summary(
-    ["donsker-varadhan-on-a-finite-set", "donsker-varadhan-argmax-is-gibbs", "donsker-varadhan-for-gaussians"]
-)
+paper.summary("donsker-varadhan-*")
 
 # %% [markdown]
 # McAllester's theorem then bounds the gap by $\sqrt{(\mathrm{KL} + \log 1/\delta)/2n}$. We test it where every gap is
@@ -186,15 +152,11 @@ paper.figure("mcallester")
 
 # %%
 paper.summary(
-    [
-        "mcallester-as-printed-holds-for-guessers",
-        "chernoff-inequality-as-printed",
-        "chernoff-inequality-points-the-other-way",
-        "printed-proof-covers-a-chosen-posterior",
-        "printed-proof-needs-a-fixed-posterior",
-        "hoeffding-fails-for-a-chosen-posterior",
-        "divergence-inside-the-expectation-repairs-it",
-    ]
+    "mcallester-as-printed-holds-for-guessers",
+    "chernoff-inequality-*",
+    "printed-proof-*",
+    "hoeffding-fails-for-a-chosen-posterior",
+    "divergence-inside-the-expectation-repairs-it",
 )
 
 # %% [markdown]
@@ -210,18 +172,10 @@ paper.figure("flatness_bound")
 
 # %%
 paper.summary(
-    [
-        "flatness-bound-as-printed-for-any-rho",
-        "flatness-bound-with-free-rho-is-false",
-        "noise-reaches-beyond-the-printed-ball",
-        "flatness-bound-corrected-holds",
-        "flatness-bound-as-printed-is-vacuous",
-        "flatness-bound-is-vacuous-in-every-version",
-        "flatness-bound-is-mostly-complexity",
-        "flatness-bound-orders-the-batch-sizes-wrongly",
-        "union-bound-costs-little",
-        "noise-does-not-lower-the-test-loss",
-    ]
+    "flatness-bound-*",
+    "noise-reaches-beyond-the-printed-ball",
+    "union-bound-costs-little",
+    "noise-does-not-lower-the-test-loss",
 )
 
 # %% [markdown]
@@ -242,21 +196,14 @@ paper.figure("theorem2_worst_neuron")
 
 # %%
 paper.summary(
-    [
-        "theorem2-trace-from-below",
-        "theorem2-trace-from-above",
-        "theorem2-frobenius-from-below",
-        "theorem2-frobenius-from-above",
-        "theorem2-spectral-from-below",
-        "theorem2-spectral-from-above",
-        "theorem2-frobenius-weight-is-root-d",
-        "theorem2-with-the-printed-root",
-        "theorem2-norm-must-be-squared",
-        "theorem2-fails-for-few-examples",
-        "theorem2-worst-neuron-at-4d",
-        "path-norm-inequality",
-        "path-norm-equality-when-balanced",
-    ]
+    "theorem2-trace-*",
+    "theorem2-frobenius-*",
+    "theorem2-spectral-*",
+    "theorem2-with-the-printed-root",
+    "theorem2-norm-must-be-squared",
+    "theorem2-fails-for-few-examples",
+    "theorem2-worst-neuron-at-4d",
+    "path-norm-*",
 )
 
 # %% [markdown]
@@ -269,15 +216,7 @@ paper.summary(
 paper.figure("theorem3")
 
 # %%
-paper.summary(
-    [
-        "theorem3-error-below-squared-trace-over-n",
-        "theorem3-bound-exceeds-the-error-of-nothing",
-        "theorem3-rate-is-not-too-fast",
-        "theorem3-flatter-interpolants-generalise-better",
-        "theorem3-flatter-at-equal-start-generalise-better",
-    ]
-)
+paper.summary("theorem3-*")
 
 # %% [markdown]
 # ## When it does not
@@ -290,18 +229,7 @@ paper.summary(
 paper.figure("theorem4")
 
 # %%
-paper.summary(
-    [
-        "theorem4-memorising-interpolates",
-        "theorem4-memorising-is-flattest",
-        "theorem4-memorising-does-not-generalise",
-        "theorem4-printed-each-example-activates-one-neuron",
-        "theorem4-printed-construction-fails",
-        "theorem4-printed-construction-is-not-flattest",
-        "theorem4-generalising-minimum-is-flattest-too",
-        "theorem4-printed-generalising-radius",
-    ]
-)
+paper.summary("theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too")
 
 # %% [markdown]
 # Sharpness-aware minimisation (SAM) descends along the gradient at the worst point nearby. Which networks does it
@@ -315,17 +243,7 @@ paper.figure("fig8")
 paper.figure("fig8_training_loss")
 
 # %%
-paper.summary(
-    [
-        "fig8-sam-is-flatter-than-decayed-gd",
-        "fig8-sam-generalises-worse-than-decayed-gd",
-        "fig8-sam-is-flatter-than-gd",
-        "fig8-sam-generalises-worse-than-gd",
-        "fig8-sam-generalises-worse-than-sgd",
-        "fig8-sam-is-flatter-than-sgd",
-        "fig8-sam-comes-near-the-least-trace",
-    ]
-)
+paper.summary("fig8-*")
 
 # %% [markdown]
 # The lecture's tables of SAM on ImageNet and SuperGLUE (its Figs. 9 and 10) are quoted, not repeated.
@@ -337,16 +255,7 @@ paper.summary(
 paper.figure("fig11")
 
 # %%
-paper.summary(
-    [
-        "escape-starts-at-the-edge",
-        "escape-start-is-stable-for-gd",
-        "fig11-escape-b4",
-        "fig11-sharpness-falls",
-        "fig11-sharpness-falls-at-half-rate",
-        "fig11-b1-finds-no-minimum",
-    ]
-)
+paper.summary("escape-*", "fig11-*")
 
 # %% [markdown]
 # Gradient flow can stay at every minimum. Gradient descent with a large learning rate cannot: of a sharp and a flat
@@ -359,14 +268,7 @@ paper.figure("fig12")
 paper.figure("fig13")
 
 # %%
-paper.summary(
-    [
-        "fig12-flow-reaches-both-minima",
-        "fig12-flow-selects-minima-only",
-        "fig13-a-large-learning-rate-selects-the-flat-minimum",
-        "fig13-just-above-the-threshold-it-stays-nearby",
-    ]
-)
+paper.summary("fig12-*", "fig13-*")
 
 # %% [markdown]
 # Between the two lies a range of learning rates that the picture leaves out: the sharp minimum is unstable, yet the
@@ -382,23 +284,7 @@ paper.figure("fig14")
 paper.figure("table1")
 
 # %%
-paper.summary(
-    [
-        "table1-fashion-mnist-eta-1",
-        "table1-fashion-mnist-eta-0.5",
-        "table1-fashion-mnist-eta-0.1",
-        "table1-fashion-mnist-eta-0.05",
-        "table1-fashion-mnist-eta-0.01",
-        "table1-cifar10-eta-0.5",
-        "table1-cifar10-eta-0.1",
-        "table1-cifar10-eta-0.05",
-        "table1-cifar10-eta-0.01",
-        "linear-stability-bounds-sharpness",
-        "fig14-progressive-sharpening",
-        "fig14-overshoot",
-        "small-rate-stops-below-the-edge",
-    ]
-)
+paper.summary("table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge")
 
 # %% [markdown]
 # Why does the smallest learning rate of Table 1 stay below? The loss reaches its end before the sharpness has risen so
@@ -415,17 +301,7 @@ paper.figure("fig15")
 paper.figure("multipliers")
 
 # %%
-paper.summary(
-    [
-        "fig15-sgd-escapes",
-        "fig15-gd-stays",
-        "fig15-printed-functions-escape",
-        "equation-4-mean-multiplier",
-        "equation-5-mean-square-multiplier",
-        "equation-6-otherwise-escape",
-        "equation-6-is-not-about-typical-trajectories",
-    ]
-)
+paper.summary("fig15-*", "equation-*")
 
 # %% [markdown]
 # So besides the sharpness $a = \lambda_1(H)$ counts the **non-uniformity** $s$, the spread of the examples' own
@@ -439,18 +315,7 @@ paper.figure("fig16")
 paper.figure("full_criterion")
 
 # %%
-paper.summary(
-    [
-        "fig16-sharpness-condition",
-        "fig16-non-uniformity-condition-b4",
-        "fig16-non-uniformity-condition-b10",
-        "fig16-non-uniformity-condition-b25",
-        "fig16-full-criterion",
-        "sgd-lies-at-the-edge-of-the-full-criterion",
-        "fig16-smaller-batches-find-flatter-minima",
-        "fig16-smaller-batches-find-more-uniform-minima",
-    ]
-)
+paper.summary("fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion")
 
 # %% [markdown]
 # Minima that are uniform are flat, too, because the two measures go together. Part of that is the sweep itself: both
@@ -463,16 +328,7 @@ paper.figure("fig17")
 paper.figure("criterion_by_rate")
 
 # %%
-paper.summary(
-    [
-        "fig17-correlation-across-rates",
-        "fig17-correlation-within-rate",
-        "fig17-power",
-        "fig17-sharpness-condition",
-        "fig17-non-uniformity-condition",
-        "smaller-batches-generalise-better-here",
-    ]
-)
+paper.summary("fig17-*", "smaller-batches-generalise-better-here")
 
 # %% [markdown]
 # ## Noise follows the curvature
@@ -487,16 +343,7 @@ paper.figure("fig18")
 paper.figure("fig18_cifar10")
 
 # %%
-paper.summary(
-    [
-        "fig18-alignment-is-bounded-below",
-        "fig18-alignment-does-not-shrink-on-mnist",
-        "fig18-alignment-at-equal-loss-on-mnist",
-        "fig18-alignment-at-equal-loss-on-cifar10",
-        "fig18-alignment-does-not-shrink-on-cifar10",
-        "alignment-direction-on-mnist",
-    ]
-)
+paper.summary("fig18-*", "alignment-direction-on-mnist")
 
 # %% [markdown]
 # Not because all examples are fitted equally well, says the lecture, but because their gradients have similar norms.
@@ -508,27 +355,17 @@ paper.figure("uniformity")
 
 # %%
 paper.summary(
-    [
-        "alignment-errors-less-uniform-than-gradients",
-        "alignment-gradient-norms-are-uniform",
-        "alignment-squared-gradient-norms-are-uniform-too",
-        "alignment-gamma-underestimates",
-    ]
+    "alignment-errors-less-uniform-than-gradients",
+    "alignment-gradient-norms-are-uniform",
+    "alignment-squared-gradient-norms-are-uniform-too",
+    "alignment-gamma-underestimates",
 )
 
 # %%
 paper.figure("propositions")
 
 # %%
-paper.summary(
-    [
-        "proposition1-linear-networks",
-        "proposition1-needs-many-examples",
-        "proposition2-random-features",
-        "proposition2-random-features-d4",
-        "proposition2-falls-with-the-dimension",
-    ]
-)
+paper.summary("proposition1-*", "proposition2-*")
 
 # %% [markdown]
 # ## A bound without the size of the network
@@ -539,16 +376,7 @@ paper.summary(
 paper.figure("size_independence")
 
 # %%
-paper.summary(
-    [
-        "size-independence-bound-holds",
-        "size-independence-of-frobenius-norm",
-        "size-independence-near-the-edge",
-        "size-independence-tighter-for-small-batches",
-        "size-independence-gd-is-sharper",
-        "size-independence-gd-bound",
-    ]
-)
+paper.summary("size-independence-*")
 
 # %% [markdown]
 # That the noise has the shape of the Hessian matters: isotropic noise of the same total variance gives a bound that
@@ -561,17 +389,7 @@ paper.figure("noise_structure")
 paper.figure("noise_structure_conditions")
 
 # %%
-paper.summary(
-    [
-        "noise-structure-geometry-aware-condition",
-        "noise-structure-isotropic-condition",
-        "noise-structure-geometry-aware-is-size-independent",
-        "noise-structure-isotropic-depends-on-size",
-        "noise-structure-full-rank-isotropic-is-size-independent-too",
-        "noise-structure-condition-is-loose",
-        "noise-structure-simulation",
-    ]
-)
+paper.summary("noise-structure-*")
 
 # %% [markdown]
 # ## How fast SGD leaves
@@ -587,16 +405,13 @@ paper.figure("conditions")
 
 # %%
 paper.summary(
-    [
-        "theorem4-one-step-ratio",
-        "theorem4-premise-b1",
-        "fig19-escape-b1-is-exponential",
-        "fig19-escape-b1",
-        "stable-minimum-is-not-left",
-        "full-criterion-holds-at-half-rate-b16",
-        "theorem4-is-silent-at-b4",
-        "edge-minimum-is-marginal",
-    ]
+    "theorem4-one-step-ratio",
+    "theorem4-premise-b1",
+    "fig19-*",
+    "stable-minimum-is-not-left",
+    "full-criterion-holds-at-half-rate-b16",
+    "theorem4-is-silent-at-b4",
+    "edge-minimum-is-marginal",
 )
 
 # %% [markdown]
@@ -607,16 +422,7 @@ paper.summary(
 paper.figure("controls")
 
 # %%
-paper.summary(
-    [
-        "control-rescaled-neurons-plant-sharpness",
-        "control-rescaled-neurons-keep-the-function",
-        "control-equal-arms-agree",
-        "control-random-labels-plant-a-gap",
-        "control-equal-batches-are-equally-sharp",
-        "theorem2-wrong-weight-shows-a-trend",
-    ]
-)
+paper.summary("control-*", "theorem2-wrong-weight-shows-a-trend")
 
 # %% [markdown]
 # ## What the slides get wrong

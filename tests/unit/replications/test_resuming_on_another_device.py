@@ -11,7 +11,7 @@ from replications.hessian_finetuning.shared.methods.early_stopping import EarlyS
 from replications.sgd_stability import large_batch, loss_slices
 from tests.context import MemoryContext
 from tests.unit.replications.cohen2021edge.samples import image_context
-from tests.unit.replications.sgd_stability.samples import digits
+from tests.unit.replications.images import random_images
 
 META = torch.device("meta")
 """Holds shapes alone, so that another device than the CPU is there on every machine."""
@@ -45,11 +45,11 @@ def test_momentum_of_full_batch_training() -> None:
 def test_moments_of_adam(monkeypatch: pytest.MonkeyPatch) -> None:
     adam: Any = torch.optim.Adam
     run = large_batch.Parameters(training_images=50, hidden=(8,), epochs=1, batch_size=8, measured_images=50)
-    here = large_batch._Training([run], MemoryContext("large_batch", data=digits()))
+    here = large_batch._Training([run], MemoryContext("large_batch", data=random_images(1, 8)))
     here.one_epoch()
     # the fused steps of a GPU are not there on `meta`
     monkeypatch.setattr(torch.optim, "Adam", lambda parameters, lr, fused: adam(parameters, lr=lr))
-    there = large_batch._Training([run], on(META, MemoryContext("large_batch", data=digits())))
+    there = large_batch._Training([run], on(META, MemoryContext("large_batch", data=random_images(1, 8))))
     there.restore(here.state())
     assert devices(there.adam) == {META}
 

@@ -269,9 +269,11 @@ def test_a_summary_gives_statement_verdict_and_what_was_measured(
     claims = root / "replications" / "pacgen" / "claims.yaml"
     claims.write_text("- {id: one, statement: It holds.}\n- {id: two, statement: So.}\n")
     paper = open_paper("pacgen", "laptop")
-    assert str(paper.summary(["one", "two"])) == (
-        "- It holds. **Reproduced** (measured 0.25, 95 % interval 0.125 to 0.5, n = 5).\n"
-        "- So. **Reproduced** (measured 2)."
+    one, two = (
+        "- It holds. **Reproduced** (measured 0.25, 95 % interval 0.125 to 0.5, n = 5).",
+        "- So. **Reproduced** (measured 2).",
     )
+    assert str(paper.summary("one", "two")) == str(paper.summary("*")) == f"{one}\n{two}"
+    assert str(paper.summary("t*", "*")) == f"{two}\n{one}"
     with pytest.raises(UserError, match="has no claim 'three'"):
-        paper.summary(["three"])
+        paper.summary("three")

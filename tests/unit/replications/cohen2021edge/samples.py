@@ -3,18 +3,14 @@
 from typing import Any
 
 import pandas as pd
-import torch
 
-from common.datasets import Dataset, Split
 from tests.context import MemoryContext
+from tests.unit.replications.images import random_images
 
 
 def image_context() -> MemoryContext:
     """With 12 random images of 3 × 4 × 4."""
-    source = torch.Generator().manual_seed(5)
-    inputs = torch.randint(0, 256, (12, 3, 4, 4), generator=source, dtype=torch.uint8)
-    images = Split("images", inputs, torch.arange(12) % 10)
-    return MemoryContext("sharpness", data=Dataset("images", "random images", 10, "none", images, images))
+    return MemoryContext("sharpness", data=random_images(3, 4, train=12))
 
 
 def records(ratios: list[float], **settings: Any) -> pd.DataFrame:

@@ -9,28 +9,20 @@ import pandas as pd
 import pytest
 import torch
 
-from common.claims.checking import check
 from common.claims.judging import judge
 from common.claims.schema import load_claims
 from replications.gnn_bounds import bound_comparison, graph_dependence, sensitivity, toy_linear
 from replications.gnn_bounds.analysis import bound_comparison as bound_comparison_analysis
 from replications.gnn_bounds.analysis import graph_dependence as graph_dependence_analysis
-from replications.gnn_bounds.analysis import sensitivity as sensitivity_analysis
-from replications.gnn_bounds.analysis import social_networks as social_networks_analysis
 from replications.gnn_bounds.analysis import toy_linear as toy_linear_analysis
 from replications.gnn_bounds.bound_comparison import _Members
 from replications.gnn_bounds.shared.graph_data import generated, prepare
 from tests.context import Artifact, MemoryContext
+from tests.unit.replications.resuming import same_when_resumed
 
 FOLDER = Path(bound_comparison.__file__).parent
 SMALL = {"source": "generated", "graphs": 24, "width": 5, "steps": 4, "folds": 4, "trace_budget": 3.0}
-AXES = {
-    "graph_dependence": ["graph", "seed"],
-    "social_networks": ["network"],
-    "toy_linear": ["arm", "seed"],
-    "bound_comparison": ["dataset", "model", "depth", "fold", "seed"],
-    "sensitivity": ["dataset", "model", "depth", "fold", "seed"],
-}
+AXES = ("model", "depth", "fold", "seed")
 
 
 def parameters(**changes: Any) -> bound_comparison.Parameters:
@@ -50,7 +42,7 @@ def compared() -> tuple[pd.DataFrame, list[Artifact]]:
             kept += context.artifacts
     table = pd.DataFrame(rows)
     table["dataset"] = "generated"
-    names = [f"dataset=generated,{','.join(f'{axis}={row[axis]}' for axis in AXES['sensitivity'][1:])}" for row in rows]
+    names = [f"dataset=generated,{','.join(f'{axis}={row[axis]}' for axis in AXES)}" for row in rows]
     return table.assign(run=names), kept
 
 
@@ -105,13 +97,7 @@ def test_training_lowers_the_loss_of_training_graphs_and_test_graphs_have_no_say
 
 def test_a_run_resumed_after_any_step_records_what_an_uninterrupted_one_does() -> None:
     runs = [parameters(model="mpnn", depth=4, seed=s) for s in (0, 1)]
-    straight = MemoryContext("bound_comparison")
-    bound_comparison.run(runs, straight)
-    assert len(straight.checkpoints) == SMALL["steps"]
-    for checkpoint in straight.checkpoints:
-        resumed = MemoryContext("bound_comparison", begun=checkpoint)
-        bound_comparison.run(runs, resumed)
-        assert resumed.rows == straight.rows
+    same_when_resumed(lambda context: bound_comparison.run(runs, context))
 
 
 def test_records_hold_finite_bounds_in_the_order_of_their_degrees(compared) -> None:
@@ -146,8 +132,8 @@ def apart(compared) -> pd.DataFrame:
     records, kept = compared
     rows = []
     for name, row in records.set_index("run").iterrows():
-        run = sensitivity.Parameters(width=5, **{axis: row[axis] for axis in ("model", "depth", "fold", "seed")})
-        context = MemoryContext("sensitivity", needed=kept, match=("model", "depth", "fold", "seed"))
+        run = sensitivity.Parameters(width=5, **{axis: row[axis] for axis in AXES})
+        context = MemoryContext("sensitivity", needed=kept, match=AXES)
         sensitivity.run([run], context)
         rows += [{**each, "run": name, "dataset": "generated"} for each in context.rows]
     return pd.DataFrame(rows)
@@ -230,47 +216,6 @@ def test_table_1_on_a_star_and_on_a_regular_graph(dependence: pd.DataFrame) -> N
     assert np.allclose(metrics["normalised_norm"], 1)
 
 
-# All together
-
-
-def all_metrics(compared, apart, toy, dependence) -> dict[str, pd.DataFrame]:
-    network = {"nodes": 10, "edges": 20, "degree": 9.0, "mean_degree": 4.0, "tolerance": 1e-9, "run": "network=a"}
-    norms = {"adjacency_norm": 4.0, "walk_norm": 1.5, "normalised_norm": 1.0}
-    residuals = {f"{name}_residual": 1e-10 for name in norms}
-    networks = pd.DataFrame([{**network, **norms, **residuals, "network": "pgp"}])
-    tables = {
-        "graph_dependence": graph_dependence_analysis.metrics(dependence),
-        "social_networks": social_networks_analysis.metrics(networks),
-        "toy_linear": toy_linear_analysis.metrics(toy),
-        "bound_comparison": bound_comparison_analysis.metrics(compared[0]),
-        "sensitivity": sensitivity_analysis.metrics(apart),
-    }
-    figures = {
-        **graph_dependence_analysis.figures(dependence),
-        **social_networks_analysis.figures(networks),
-        **toy_linear_analysis.figures(toy),
-        **bound_comparison_analysis.figures(compared[0]),
-        **sensitivity_analysis.figures(apart),
-    }
-    assert set(figures) == {
-        "table1",
-        "table1_norms",
-        "graph_statistics",
-        "toy_linear",
-        "fig5",
-        "fig5_ratios",
-        "bound_factors",
-        "bound_sweeps",
-    }
-    return tables
-
-
-def test_every_claim_finds_its_metric_and_names_its_axes(compared, apart, toy, dependence) -> None:
-    tables = all_metrics(compared, apart, toy, dependence)
-    for claim in load_claims(FOLDER / "claims.yaml"):
-        check(claim, list(tables[claim.experiment].columns), AXES[claim.experiment], experiments=list(tables))
-
-
 def judged_at(worst: float) -> str:
     """The verdict of an ordering in Figure 5 whose worst setting has about this log₁₀ ratio, and another 5."""
     claim = next(c for c in load_claims(FOLDER / "claims.yaml") if c.id == "fig5-ours-below-garg")
@@ -315,15 +260,6 @@ def test_every_reading_of_the_bounds_has_its_ratio(compared) -> None:
     assert (metrics["log10_garg_saturated_over_ours"] < metrics["log10_garg_over_ours"])[deep].all()
     alone = compared[0][compared[0]["model"] == "gcn"].drop(columns="log10_ours_fewer_diffusions")
     assert bound_comparison_analysis.metrics(alone)["log10_liao_over_ours_fewer_diffusions"].isna().all()
-
-
-def test_every_row_of_metrics_is_one_run_and_says_whether_its_regime_was_reached(
-    compared, apart, toy, dependence
-) -> None:
-    for table in all_metrics(compared, apart, toy, dependence).values():
-        assert table.index.is_unique
-        assert table.index.name == "run"
-        assert table["regime_reached"].notna().all()
 
 
 def test_a_data_set_out_of_reach_leaves_a_panel_that_says_so(compared) -> None:

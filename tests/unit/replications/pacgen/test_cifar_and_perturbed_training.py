@@ -1,6 +1,5 @@
 """pacGen's sweeps on CIFAR-10 and its training with perturbed weights, on pictures that take no download."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,20 +7,19 @@ import pandas as pd
 import pytest
 import torch
 
-from common.claims.checking import check
-from common.claims.schema import load_claims
-from common.datasets import Dataset, Split
 from common.models import MnistConvNet
 from replications.pacgen import cifar_batch_size, perturbed_training
 from replications.pacgen.analysis import cifar_batch_size as cifar_batch_size_analysis
-from replications.pacgen.analysis import cifar_learning_rate as cifar_learning_rate_analysis
 from replications.pacgen.analysis import perturbed_training as perturbed_training_analysis
 from replications.pacgen.analysis.perturbed_training import DATA
 from replications.pacgen.analysis.perturbed_training import metrics as perturbed_metrics
-from tests.context import Checkpoint, MemoryContext
+from tests.context import MemoryContext
+from tests.unit.replications.images import random_images
+from tests.unit.replications.resuming import same_when_resumed
 
 from .test_toy_and_sweeps import TINY
 
+PICTURES = random_images(3, 32, train=40, test=20)
 THIN: dict[str, Any] = {"depth": 10, "widening": 1, "width": 4, "side": 16, "training_images": 24, "test_images": 12,
                         "epochs": 2, "batch_size": 8, "learning_rate": 1e-3}  # fmt: skip
 ARMS: dict[str, dict[str, Any]] = {
@@ -36,22 +34,11 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 
 
-def pictures() -> Dataset:
-    """Coloured ones of 32 × 32 pixels."""
-    source = torch.Generator().manual_seed(0)
-
-    def split(part: str, count: int) -> Split:
-        images = torch.randint(0, 256, (count, 3, 32, 32), generator=source, dtype=torch.uint8)
-        return Split(f"pictures/{part}", images, torch.randint(0, 10, (count,), generator=source))
-
-    return Dataset("pictures", "random pictures", 10, "none", split("train", 40), split("test", 20))
-
-
 def sweep_records(experiment: Any, axis: str, values: list[Any]) -> pd.DataFrame:
     rows = []
     for value in values:
         for momentum in (0.0, 0.5):
-            context = MemoryContext(experiment.__name__, data=pictures())
+            context = MemoryContext(experiment.__name__, data=PICTURES)
             setting = {**TINY, "test_images": 12, "momentum": momentum, axis: value}
             experiment.run([experiment.Parameters(**setting, seed=seed) for seed in range(2)], context)
             rows += [{**row, "run": f"{value} {momentum} {row['seed']}"} for row in context.rows]
@@ -63,22 +50,15 @@ def batches() -> pd.DataFrame:
     return sweep_records(cifar_batch_size, "batch_size", [4, 8])
 
 
-def perturbed_run(arm: str, seed: int = 0, begun: Checkpoint | None = None, **more: Any) -> MemoryContext:
-    run = perturbed_training.Parameters(**{**THIN, **ARMS[arm], "seed": seed, **more})
-    context = MemoryContext(
-        "perturbed_training", axes=lambda run: {"data": "cifar10", "arm": arm}, data=pictures(), begun=begun
-    )
-    perturbed_training.run([run], context)
+def perturbed_run(arm: str, **more: Any) -> MemoryContext:
+    context = MemoryContext("perturbed_training", axes=lambda run: {"data": "cifar10", "arm": arm}, data=PICTURES)
+    perturbed_training.run([perturbed_training.Parameters(**{**THIN, **ARMS[arm], **more})], context)
     return context
-
-
-def with_axes(context: MemoryContext, arm: str, seed: int = 0) -> list[dict[str, Any]]:
-    return [{**row, "run": f"{arm} {seed}", "arm": arm, "data": "cifar10"} for row in context.rows]
 
 
 @pytest.fixture(scope="module")
 def perturbed() -> pd.DataFrame:
-    return pd.DataFrame([row for arm in ARMS for row in with_axes(perturbed_run(arm), arm)])
+    return pd.DataFrame([{**row, "run": f"{arm} 0"} for arm in ARMS for row in perturbed_run(arm).rows])
 
 
 def test_on_cifar_the_network_has_31340_parameters() -> None:
@@ -110,18 +90,15 @@ def test_each_momentum_has_its_column_of_panels(batches: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize("arm", ["none", "perturbed", "isotropic_hundredth"])
 def test_a_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does(arm: str) -> None:
-    straight = perturbed_run(arm, epochs=3)
-    assert len(straight.checkpoints) == 3
-    for checkpoint in straight.checkpoints[:2]:
-        assert perturbed_run(arm, begun=checkpoint, epochs=3).rows == straight.rows
+    run = perturbed_training.Parameters(**{**THIN, **ARMS[arm], "epochs": 3})
+    same_when_resumed(lambda context: perturbed_training.run([run], context), data=PICTURES)
 
 
 def test_arms_of_a_seed_start_alike_and_only_perturbed_ones_say_how_far(perturbed: pd.DataFrame) -> None:
-    context, models = MemoryContext("perturbed_training", data=pictures()), []
+    context, models = MemoryContext("perturbed_training", data=PICTURES), []
     for arm in ARMS:
         run = perturbed_training.Parameters(**{**THIN, **ARMS[arm]})
-        train = context.data("x").train
-        models.append(perturbed_training._training(run, context, train, 10))
+        models.append(perturbed_training._training(run, context, PICTURES.train, 10))
     for other in models[1:]:
         assert torch.equal(models[0].source.get_state(), other.source.get_state())
         for left, right in zip(models[0].model.parameters(), other.model.parameters(), strict=True):
@@ -194,20 +171,3 @@ def test_the_levels_are_drawn_for_all_three_data_sets(perturbed: pd.DataFrame) -
     drawn = perturbed_training_analysis.figures(three)["fig7_levels"].axes
     assert [len(axes.lines) for axes in drawn[:3]] == [3, 3, 3]
     assert [axes.get_title("left") for axes in drawn[1:3]] == ["CIFAR-100", "Tiny ImageNet"]
-
-
-def test_every_claim_of_the_new_experiments_names_metrics_and_axes_that_exist(
-    batches: pd.DataFrame, perturbed: pd.DataFrame
-) -> None:
-    rates = batches.assign(learning_rate=batches["batch_size"] / 100)
-    tables = {
-        "cifar_batch_size": (cifar_batch_size_analysis.metrics(batches), ["batch_size", "momentum", "seed"]),
-        "cifar_learning_rate": (cifar_learning_rate_analysis.metrics(rates), ["learning_rate", "momentum", "seed"]),
-        "perturbed_training": (perturbed_training_analysis.metrics(perturbed), ["data", "arm", "seed"]),
-    }
-    claims = load_claims(Path(perturbed_training.__file__).parent / "claims.yaml")
-    found = [claim for claim in claims if claim.experiment in tables]
-    assert {claim.experiment for claim in found} == set(tables)
-    for claim in found:
-        table, axes = tables[claim.experiment]
-        check(claim, list(table.columns), axes, experiments=list(tables))

@@ -1,48 +1,32 @@
 """pacGen's illustration, trade-off, reparametrisation and bounds, on small cases with known answers."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from common.bounds.pacgen import pacgen
-from common.claims.checking import check
-from common.claims.schema import load_claims
-from common.datasets import Dataset, Split
 from common.hessian import dense_hessian
 from replications.pacgen import (
-    network_bounds,
     perturbation_tradeoff,
     reparametrisation,
     sharpness_illustration,
     toy_bounds,
     two_layer_network,
 )
-from replications.pacgen.analysis import network_bounds as network_bounds_analysis
 from replications.pacgen.analysis import perturbation_tradeoff as perturbation_tradeoff_analysis
 from replications.pacgen.analysis import reparametrisation as reparametrisation_analysis
 from replications.pacgen.analysis import sharpness_illustration as sharpness_illustration_analysis
 from replications.pacgen.analysis import toy_bounds as toy_bounds_analysis
-from replications.pacgen.analysis import two_layer_network as two_layer_network_analysis
 from replications.pacgen.shared.two_layer_curvature import Curvature
 from tests.context import Artifact, MemoryContext
+from tests.unit.replications.images import random_images
 from tests.unit.replications.pacgen.samples import small_problem
+from tests.unit.replications.resuming import same_when_resumed
 
-FOLDER = Path(toy_bounds.__file__).parent
+IMAGES = random_images(1, 6)
 TRAINING = {"training_images": 40, "width": 4, "batch_size": 8, "epochs": 2}
-
-
-def small_images() -> Dataset:
-    generator = torch.Generator().manual_seed(0)
-
-    def split(part: str, count: int) -> Split:
-        images = torch.randint(0, 256, (count, 1, 6, 6), generator=generator, dtype=torch.uint8)
-        return Split(f"small/{part}", images, torch.randint(0, 10, (count,), generator=generator))
-
-    return Dataset("small", "random images", 10, "none", split("train", 60), split("test", 30))
 
 
 def frame(context: MemoryContext, *axes: str) -> pd.DataFrame:
@@ -52,26 +36,18 @@ def frame(context: MemoryContext, *axes: str) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def networks() -> list[Artifact]:
-    context = MemoryContext("two_layer_network", data=small_images())
+    context = MemoryContext("two_layer_network", data=IMAGES)
     two_layer_network.run([two_layer_network.Parameters(**TRAINING, seed=s) for s in range(2)], context)
     return context.artifacts
 
 
 @pytest.fixture(scope="module")
 def rescaled(networks: list[Artifact]) -> pd.DataFrame:
-    context = MemoryContext("reparametrisation", data=small_images(), needed=networks)
+    context = MemoryContext("reparametrisation", data=IMAGES, needed=networks)
     for alpha in (0.3, 1.0, 3.0):
         settings = {**TRAINING, "alpha": alpha, "curvature_images": 30}
         reparametrisation.run([reparametrisation.Parameters(**settings, seed=s) for s in range(2)], context)
     return frame(context, "alpha", "seed")
-
-
-@pytest.fixture(scope="module")
-def network_records(networks: list[Artifact]) -> pd.DataFrame:
-    context = MemoryContext("network_bounds", data=small_images(), needed=networks)
-    settings = {**TRAINING, "curvature_images": 30, "scales": (0.5, 1, 2)}
-    network_bounds.run([network_bounds.Parameters(**settings, seed=s) for s in range(2)], context)
-    return frame(context, "seed")
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +59,6 @@ def toy_records() -> tuple[pd.DataFrame, pd.DataFrame]:
     bounds = MemoryContext("toy_bounds", needed=context.artifacts)
     toy_bounds.run([toy_bounds.Parameters(seed=s, fresh_examples=200, draws=4) for s in range(2)], bounds)
     return frame(context, "seed"), frame(bounds, "seed")
-
-
-@pytest.fixture(scope="module")
-def illustration() -> pd.DataFrame:
-    context = MemoryContext("sharpness_illustration")
-    runs = [sharpness_illustration.Parameters(curvature=h, points=11) for h in (0.5, 2.0)]
-    sharpness_illustration.run(runs, context)
-    return frame(context, "curvature")
 
 
 def test_rescaling_keeps_the_function_and_obeys_equation_23():
@@ -108,15 +76,7 @@ def test_rescaling_keeps_the_function_and_obeys_equation_23():
 
 def test_training_resumed_after_any_epoch_ends_with_the_same_bits():
     runs = [two_layer_network.Parameters(**{**TRAINING, "epochs": 3}, seed=s) for s in range(2)]
-    straight = MemoryContext("two_layer_network", data=small_images())
-    two_layer_network.run(runs, straight)
-    for checkpoint in straight.checkpoints:
-        resumed = MemoryContext("two_layer_network", data=small_images(), begun=checkpoint)
-        two_layer_network.run(runs, resumed)
-        assert resumed.rows == straight.rows
-        for mine, whole in zip(resumed.artifacts, straight.artifacts, strict=True):
-            assert torch.equal(mine.tensors["trained"], whole.tensors["trained"])
-    assert two_layer_network_analysis.metrics(frame(straight, "seed"))["training_loss"].notna().all()
+    same_when_resumed(lambda context: two_layer_network.run(runs, context), data=IMAGES)
 
 
 def test_changes_are_measured_against_alpha_1_of_the_same_seed(rescaled):
@@ -160,47 +120,10 @@ def test_a_mixture_hunt_that_finds_nothing_is_settled_and_out_of_the_regime(toy_
         assert analysis.figures(alone)
 
 
-def test_sharpness_is_the_rise_where_inequality_5_is_an_equality(illustration):
-    table = sharpness_illustration_analysis.metrics(illustration)
+def test_sharpness_is_the_rise_where_inequality_5_is_an_equality():
+    context = MemoryContext("sharpness_illustration")
+    runs = [sharpness_illustration.Parameters(curvature=h, points=11) for h in (0.5, 2.0)]
+    sharpness_illustration.run(runs, context)
+    table = sharpness_illustration_analysis.metrics(frame(context, "curvature"))
     assert (table["sharpness_error"] < 1e-3).all()
     assert sharpness_illustration.sharpness_term(2.0, 0.0, 0.5) == pytest.approx(2 * 0.25 / 6)
-    assert set(sharpness_illustration_analysis.figures(illustration)) == {"fig2"}
-
-
-def test_psi_with_neither_epsilon_nor_rho_is_the_same_for_any_weights():
-    curvature = torch.rand(50, dtype=torch.float64)
-    for seed in range(3):
-        weights = torch.randn(50, generator=torch.Generator().manual_seed(seed))
-        score = pacgen(weights, curvature, gamma=0.1, epsilon=0.0)
-        assert float(score.value) == pytest.approx(50 * math.log(11))
-
-
-def test_figures_are_drawn_from_records_alone(toy_records, network_records, rescaled):
-    drawn = {
-        **perturbation_tradeoff_analysis.figures(toy_records[0]),
-        **toy_bounds_analysis.figures(toy_records[1]),
-        **network_bounds_analysis.figures(network_records),
-        **reparametrisation_analysis.figures(rescaled),
-    }
-    assert set(drawn) == {
-        *("tradeoff", "best_perturbation", "correlated", "toy_bounds"),
-        *("network_bounds", "network_tradeoff", "reparametrisation", "reparametrisation_psi"),
-    }
-    assert "Lemma 8, as printed" in [label.get_text() for label in drawn["toy_bounds"].axes[0].get_yticklabels()]
-
-
-def test_every_claim_of_these_experiments_names_metrics_and_axes_that_exist(
-    toy_records, network_records, rescaled, illustration
-):
-    tables = {
-        "sharpness_illustration": (sharpness_illustration_analysis.metrics(illustration), ["curvature"]),
-        "perturbation_tradeoff": (perturbation_tradeoff_analysis.metrics(toy_records[0]), ["seed"]),
-        "toy_bounds": (toy_bounds_analysis.metrics(toy_records[1]), ["seed"]),
-        "reparametrisation": (reparametrisation_analysis.metrics(rescaled), ["alpha", "seed"]),
-        "network_bounds": (network_bounds_analysis.metrics(network_records), ["seed"]),
-    }
-    claims = [claim for claim in load_claims(FOLDER / "claims.yaml") if claim.experiment in tables]
-    assert {claim.experiment for claim in claims} == set(tables)
-    for claim in claims:
-        table, axes = tables[claim.experiment]
-        check(claim, list(table.columns), axes, experiments=list(tables))

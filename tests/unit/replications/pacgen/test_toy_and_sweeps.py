@@ -1,6 +1,5 @@
 """pacGen's own pieces on data that takes no download: sweeps, toy, metrics, figures, claims."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,20 +7,17 @@ import pandas as pd
 import pytest
 import torch
 
-from common.claims.checking import check
-from common.claims.schema import load_claims
-from common.datasets import Dataset, Split
-from replications.pacgen import batch_size, controls, learning_rate, toy_landscape
-from replications.pacgen.analysis import batch_size as batch_size_analysis
+from replications.pacgen import batch_size, controls, toy_landscape
 from replications.pacgen.analysis import controls as controls_analysis
-from replications.pacgen.analysis import learning_rate as learning_rate_analysis
 from replications.pacgen.analysis import toy_landscape as toy_landscape_analysis
 from replications.pacgen.shared.measures import _mean_squares
 from replications.pacgen.shared.sweep import _Training
 from replications.pacgen.shared.sweep_setting import prepare
 from tests.context import MemoryContext
+from tests.unit.replications.images import random_images
+from tests.unit.replications.resuming import same_when_resumed
 
-FOLDER = Path(toy_landscape.__file__).parent
+IMAGES = random_images(1, 28)
 TINY = {
     "training_images": 40,
     "batch_size": 8,
@@ -39,20 +35,10 @@ ROUNDING = 1e-9
 CROSSING = {"epochs": 14, "evaluation_epochs": (0.5, 14), "crossing_losses": (2.225, 2.195), "learning_rate": 0.05}
 
 
-def digits(train: int = 60, test: int = 30) -> Dataset:
-    generator = torch.Generator().manual_seed(0)
-
-    def split(name: str, count: int) -> Split:
-        images = torch.randint(0, 256, (count, 1, 28, 28), generator=generator, dtype=torch.uint8)
-        return Split(f"digits/{name}", images, torch.randint(0, 10, (count,), generator=generator))
-
-    return Dataset("digits", "random images", 10, "none", split("train", train), split("test", test))
-
-
 def sweep_records(experiment: Any, axis: str, values: list[Any], seeds: int = 2, **more: Any) -> pd.DataFrame:
     rows = []
     for value in values:
-        context = MemoryContext(experiment.__name__, data=digits())
+        context = MemoryContext(experiment.__name__, data=IMAGES)
         experiment.run(
             [experiment.Parameters(**{**TINY, **more, axis: value, "seed": s}) for s in range(seeds)], context
         )
@@ -80,7 +66,7 @@ def toy() -> pd.DataFrame:
 
 
 def training(**setting: Any) -> _Training:
-    context = MemoryContext("batch_size", data=digits())
+    context = MemoryContext("batch_size", data=IMAGES)
     runs = [batch_size.Parameters(**{**TINY, **setting, "seed": s}) for s in range(2)]
     return _Training(runs, context, [prepare(run, context) for run in runs])
 
@@ -97,14 +83,8 @@ def test_arms_of_a_seed_start_from_equal_weights_on_equal_images_in_equal_order(
 
 def test_a_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does():
     runs = [batch_size.Parameters(**{**TINY, **CROSSING, "seed": s}) for s in (0, 1)]
-    straight = MemoryContext("batch_size", data=digits())
-    batch_size.run(runs, straight)
-    assert len(straight.checkpoints) == CROSSING["epochs"]
-    assert {row["kind"] for row in straight.rows} == {"epoch", "crossing", "check"}
-    for checkpoint in straight.checkpoints:
-        resumed = MemoryContext("batch_size", data=digits(), begun=checkpoint)
-        batch_size.run(runs, resumed)
-        assert resumed.rows == straight.rows
+    whole = same_when_resumed(lambda context: batch_size.run(runs, context), data=IMAGES)
+    assert {row["kind"] for row in whole.rows} == {"epoch", "crossing", "check"}
 
 
 def test_measuring_does_not_disturb_training():
@@ -118,7 +98,7 @@ def test_the_gap_is_taken_over_the_whole_test_set_and_the_whole_training_set(swe
     run = training()
     run.one_epoch()
     row = run.context.rows[0]
-    member, task, test = run.ensemble.members[0], run.tasks[0], digits().test
+    member, task, test = run.ensemble.members[0], run.tasks[0], IMAGES.test
     with torch.no_grad():
         losses = [
             float(torch.nn.functional.cross_entropy(member((images / 255 - 0.1307) / 0.3081), targets))
@@ -140,7 +120,7 @@ def test_readings_of_psi_are_ordered_as_equation_24_demands(sweep):
 
 def test_everything_is_measured_where_the_training_loss_first_passes_a_level():
     run = batch_size.Parameters(**{**TINY, **CROSSING})
-    context = MemoryContext("batch_size", data=digits())
+    context = MemoryContext("batch_size", data=IMAGES)
     batch_size.run([run], context)
     rows = pd.DataFrame(context.rows)
     assert rows["kind"].tolist() == ["epoch", "crossing", "crossing", "check", "epoch"]
@@ -196,17 +176,11 @@ def test_a_diverged_seed_is_reported_and_leaves_the_others_as_they_were():
     assert [row["seed"] for row in together.context.rows] == [1]
 
 
-def test_sweep_figures_are_drawn_from_records_alone(sweep):
-    assert set(batch_size_analysis.figures(sweep)) == {"fig3", "fig3_matched_loss", "fig3_readings", "fig3_curvature"}
-    drawn = batch_size_analysis.figures(sweep)["fig3"]
-    assert [axes.get_ylabel() for axes in drawn.axes] == ["test loss − training loss (nats)", "Ψ (thousand nats)"]
-
-
 def test_control_arms_differ_in_what_they_say_and_in_nothing_else():
     arms = {"true_labels": {}, "true_labels_again": {"own_streams": True}, "shuffled_labels": {"labels": "shuffled"}}
     runs = {name: controls.Parameters(**TINY, **overrides) for name, overrides in arms.items()}
     names = {id(run): name for name, run in runs.items()}
-    context = MemoryContext("controls", data=digits(), axes=lambda run: {"arm": names[id(run)]})
+    context = MemoryContext("controls", data=IMAGES, axes=lambda run: {"arm": names[id(run)]})
     tasks = {name: controls._prepare(run, context) for name, run in runs.items()}
     true, again, shuffled = tasks.values()
     assert torch.equal(true.images, shuffled.images)
@@ -219,7 +193,6 @@ def test_control_arms_differ_in_what_they_say_and_in_nothing_else():
         controls.run([run], context)
     records = pd.DataFrame(context.rows)
     assert list(controls_analysis.metrics(records).index) == [f"arm={name},seed=0" for name in arms]
-    assert set(controls_analysis.figures(records)) == {"controls"}
 
 
 def test_local_lipschitz_constant_of_a_cubic_is_exact():
@@ -285,24 +258,3 @@ def test_figure_1_is_drawn_for_the_first_seed_and_the_comparison_for_all(toy):
     assert "of 2" in drawn["fig1_fresh_data"].axes[0].get_title("left")
     only_second = toy[toy["seed"] == 1]
     assert set(toy_landscape_analysis.figures(only_second)) == {"fig1_fresh_data"}
-
-
-def test_every_claim_names_metrics_and_axes_that_exist(sweep, toy):
-    small_rates = sweep_records(learning_rate, "learning_rate", [0.1, 0.05], seeds=1)
-    control = sweep.assign(arm="true_labels")
-    tables = {
-        "toy_landscape": toy_landscape_analysis.metrics(toy),
-        "batch_size": batch_size_analysis.metrics(sweep),
-        "learning_rate": learning_rate_analysis.metrics(small_rates),
-        "controls": controls_analysis.metrics(control),
-    }
-    axes = {
-        "toy_landscape": ["seed"],
-        "batch_size": ["batch_size", "seed"],
-        "learning_rate": ["learning_rate", "seed"],
-        "controls": ["arm", "seed"],
-    }
-    claims = [claim for claim in load_claims(FOLDER / "claims.yaml") if claim.experiment in tables]
-    assert {claim.experiment for claim in claims} == set(tables)
-    for claim in claims:
-        check(claim, list(tables[claim.experiment].columns), axes[claim.experiment], experiments=list(tables))

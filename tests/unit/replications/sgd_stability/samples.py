@@ -9,7 +9,8 @@ import torch
 from common.datasets import Dataset, Split
 from common.models import FullyConnected
 from common.training import FullyConnectedEnsemble
-from tests.context import Artifact, Checkpoint, MemoryContext
+from tests.context import Artifact, MemoryContext
+from tests.unit.replications.images import random_images
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -23,24 +24,8 @@ def regression(sizes: tuple[int, ...], count: int) -> tuple[FullyConnected, torc
     return ensemble.module(0), inputs, torch.randn(count, sizes[-1], generator=source, dtype=torch.float64)
 
 
-def digits(train: int = 60, test: int = 30) -> Dataset:
-    generator = torch.Generator().manual_seed(0)
-
-    def split(name: str, count: int) -> Split:
-        images = torch.randint(0, 256, (count, 1, 8, 8), generator=generator, dtype=torch.uint8)
-        return Split(f"digits/{name}", images, torch.randint(0, 10, (count,), generator=generator))
-
-    return Dataset("digits", "random images", 10, "none", split("train", train), split("test", test))
-
-
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
-
-
-def images() -> Dataset:
-    inputs = torch.randint(0, 256, (60, 1, 4, 4), generator=generator(), dtype=torch.uint8)
-    split = Split("images", inputs, torch.arange(60) % 10)
-    return Dataset("images", "images", 10, "none", split, split)
 
 
 def dark_images() -> Dataset:
@@ -54,8 +39,8 @@ def dark_images() -> Dataset:
     return Dataset("digits", "random images", 10, "none", split("train", 60), split("test", 30))
 
 
-def digits_context(*, needed: Sequence[Artifact] = (), begun: Checkpoint | None = None) -> MemoryContext:
-    return MemoryContext(data=dark_images(), needed=needed, begun=begun)
+def digits_context(needed: Sequence[Artifact] = ()) -> MemoryContext:
+    return MemoryContext(data=dark_images(), needed=needed)
 
 
 def records(experiment: Any, context: MemoryContext | None = None, seeds: int = 2, **setting: Any) -> pd.DataFrame:
@@ -69,4 +54,4 @@ PARITY = {"training_images": 12, "test_images": 20, "width": 12}
 
 
 def in_arm(experiment: str, arm: str, **how: Any) -> MemoryContext:
-    return MemoryContext(experiment, axes=lambda run: {"arm": arm}, **{"data": digits(), **how})
+    return MemoryContext(experiment, axes=lambda run: {"arm": arm}, **{"data": random_images(1, 8), **how})

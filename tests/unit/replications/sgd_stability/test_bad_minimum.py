@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import pytest
-
-from common.experiments.context import OutOfTime
 from replications.sgd_stability import bad_minimum
 from tests.unit.replications.sgd_stability.samples import in_arm
 
@@ -20,15 +17,3 @@ def test_false_points_lead_to_a_minimum_that_fits_as_well_and_is_worse() -> None
         ends[planted] = context.rows[0]
     assert all(row["training_loss"] <= 0.01 for row in ends.values())
     assert ends[True]["test_loss"] > 5 * ends[False]["test_loss"]
-
-
-def test_a_planted_descent_that_stops_and_goes_on_ends_with_the_same_bits() -> None:
-    run = bad_minimum.Parameters(planted=True, hidden=(10,), planting_steps=50, steps=2000, stopping_loss=1e-9)
-    whole = in_arm("bad_minimum", "planted")
-    bad_minimum.run([run], whole)
-    broken = in_arm("bad_minimum", "planted", stop_at=2)
-    with pytest.raises(OutOfTime):
-        bad_minimum.run([run], broken)
-    again = in_arm("bad_minimum", "planted", begun=broken.checkpoints[-1])
-    bad_minimum.run([run], again)
-    assert again.rows == whole.rows

@@ -5,7 +5,6 @@ import numpy as np
 from replications.sgd_stability import (
     edge_of_stability,
 )
-from replications.sgd_stability.analysis import edge_of_stability as edge_of_stability_analysis
 from replications.sgd_stability.analysis.edge_of_stability import metrics as edge_metrics
 from tests.unit.replications.sgd_stability.samples import TINY, digits_context, records
 
@@ -18,10 +17,6 @@ def test_an_edge_run_records_the_sharpness_that_the_toolkit_finds_and_its_end():
     np.testing.assert_allclose(last["sharpness"], end["sharpness"], rtol=0.03)
     found = edge_metrics(table)
     assert found["regime_reached"].all()
-    assert set(edge_of_stability_analysis.figures(table.assign(panel="fashion_mnist", standing="in its regime"))) == {
-        "fig14",
-        "table1",
-    }
 
 
 def test_a_run_that_diverges_is_reported_and_has_no_solution():

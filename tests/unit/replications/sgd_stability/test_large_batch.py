@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import torch
 
-from common.experiments.context import OutOfTime
 from replications.sgd_stability import large_batch
 from replications.sgd_stability.analysis.large_batch import metrics as large_batch_metrics
 from replications.sgd_stability.shared.batch_size_comparison import training_split
 from tests.context import MemoryContext
-from tests.unit.replications.sgd_stability.samples import digits, in_arm
+from tests.unit.replications.images import random_images
+from tests.unit.replications.sgd_stability.samples import in_arm
 
 TINY = {"training_images": 50, "hidden": (8, 8), "epochs": 3, "measured_images": 50, "ascent_steps": 2, "dimensions": 5}
 
@@ -22,21 +22,6 @@ def trained(arm: str, seeds: int = 2, **settings: Any) -> MemoryContext:
     runs = [large_batch.Parameters(seed=seed, **{**TINY, "batch_size": 8, **settings}) for seed in range(seeds)]
     large_batch.run(runs, context)
     return context
-
-
-def test_a_training_that_stops_and_goes_on_ends_with_the_same_bits() -> None:
-    whole = trained("small")
-    broken = in_arm("large_batch", "small", stop_at=2)
-    runs = [large_batch.Parameters(seed=seed, batch_size=8, **TINY) for seed in range(2)]
-    with pytest.raises(OutOfTime):
-        large_batch.run(runs, broken)
-    again = in_arm("large_batch", "small", begun=broken.checkpoints[-1])
-    large_batch.run(runs, again)
-    assert again.rows == whole.rows
-    assert all(
-        torch.equal(a.tensors["weights"], b.tensors["weights"])
-        for a, b in zip(again.artifacts, whole.artifacts, strict=True)
-    )
 
 
 def test_arms_of_a_seed_start_from_equal_weights_and_an_arm_of_its_own_does_not() -> None:
@@ -50,7 +35,7 @@ def test_arms_of_a_seed_start_from_equal_weights_and_an_arm_of_its_own_does_not(
 
 
 def test_random_labels_are_the_same_at_every_look_and_not_the_true_ones() -> None:
-    run, data = large_batch.Parameters(labels="shuffled", **TINY), digits()
+    run, data = large_batch.Parameters(labels="shuffled", **TINY), random_images(1, 8)
     first, second = (training_split(run, data) for _ in range(2))
     true = training_split(large_batch.Parameters(**TINY), data)
     assert torch.equal(first.targets, second.targets)

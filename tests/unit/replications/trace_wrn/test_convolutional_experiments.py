@@ -6,26 +6,18 @@ import pandas as pd
 import pytest
 import torch
 
-from common.datasets import Dataset, Split
 from common.experiments.seeds import stream_seed
 from replications.trace_wrn import cost, trace_regulariser, weight_decay_convolutional
 from replications.trace_wrn.analysis import cost as cost_analysis
 from replications.trace_wrn.analysis.shared.trace_penalty import regulariser_metrics
 from replications.trace_wrn.shared.convolutional import images_of, initialised
 from tests.context import MemoryContext
+from tests.unit.replications.images import random_images
+from tests.unit.replications.resuming import same_when_resumed
 
+PICTURES = random_images(3, 16, train=40, test=20, classes=5)
 THIN = {"dataset": "pictures", "depth": 10, "widening": 1, "width": 4, "side": 8, "training_images": 24,
         "test_images": 12, "epochs": 2, "batch_size": 12}  # fmt: skip
-
-
-def pictures() -> Dataset:
-    source = torch.Generator().manual_seed(0)
-
-    def split(name: str, count: int) -> Split:
-        images = torch.randint(0, 256, (count, 3, 16, 16), generator=source, dtype=torch.uint8)
-        return Split(f"pictures/{name}", images, torch.randint(0, 5, (count,), generator=source))
-
-    return Dataset("pictures", "random pictures", 5, "none", split("train", 40), split("test", 20))
 
 
 def regulariser(**more: Any) -> trace_regulariser.Parameters:
@@ -34,21 +26,21 @@ def regulariser(**more: Any) -> trace_regulariser.Parameters:
 
 def test_images_are_shrunk_by_averaging_and_equal_in_all_arms_of_a_seed() -> None:
     one, other = regulariser(), regulariser(strength=0.1, weight_decay=0.01)
-    context = MemoryContext("trace_regulariser", data=pictures())
+    context = MemoryContext("trace_regulariser", data=PICTURES)
     train, test = images_of(one, context, "x")
     again, _ = images_of(other, context, "x")
     assert train.inputs.shape == (24, 3, 8, 8)
     assert test.inputs.shape == (12, 3, 8, 8)
     assert torch.equal(train.inputs, again.inputs)
     seed = stream_seed("x", "split", 0, {})
-    full = pictures().train.subset(24, seed=seed).inputs.float()
+    full = PICTURES.train.subset(24, seed=seed).inputs.float()
     assert torch.equal(train.inputs[:, :, 0, 0], full[:, :, :2, :2].mean((2, 3)).round().to(torch.uint8))
 
 
 @pytest.mark.parametrize("network", ["cnn", "preresnet", "wrn"])
 def test_initial_weights_are_those_of_the_seed_in_every_arm(network: str) -> None:
     side = {"side": 16, "depth": 11 if network == "preresnet" else 10}
-    context = MemoryContext("weight_decay_convolutional", data=pictures())
+    context = MemoryContext("weight_decay_convolutional", data=PICTURES)
     arms = [
         initialised(
             weight_decay_convolutional.Parameters(**{**THIN, **side, "network": network, "weight_decay": gamma}),
@@ -63,12 +55,7 @@ def test_initial_weights_are_those_of_the_seed_in_every_arm(network: str) -> Non
 
 def test_a_penalised_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does() -> None:
     run = regulariser(strength=1e-3)
-    straight = MemoryContext("trace_regulariser", data=pictures())
-    trace_regulariser.run([run], straight)
-    for checkpoint in straight.checkpoints:
-        resumed = MemoryContext("trace_regulariser", data=pictures(), begun=checkpoint)
-        trace_regulariser.run([run], resumed)
-        assert resumed.rows == straight.rows
+    same_when_resumed(lambda context: trace_regulariser.run([run], context), data=PICTURES)
 
 
 def metrics_of(arm: str, *contexts: MemoryContext) -> pd.Series:
@@ -82,14 +69,14 @@ def metrics_of(arm: str, *contexts: MemoryContext) -> pd.Series:
 def test_a_strong_penalty_lowers_the_trace() -> None:
     found = {}
     for strength in (0.0, 0.05):
-        context = MemoryContext("trace_regulariser", data=pictures())
+        context = MemoryContext("trace_regulariser", data=PICTURES)
         trace_regulariser.run([regulariser(strength=strength, epochs=6)], context)
         found[strength] = metrics_of("ggn", context)["log_trace_ggn"]
     assert found[0.05] < found[0.0] - 0.3
 
 
 def test_a_run_that_leaves_the_numbers_counts_as_guessing_and_has_nothing_else() -> None:
-    context = MemoryContext("trace_regulariser", data=pictures())
+    context = MemoryContext("trace_regulariser", data=PICTURES)
     trace_regulariser.run([regulariser(strength=1e30, epochs=1)], context)
     row = metrics_of("hessian", context)
     assert row["loss_share"] == 1
@@ -101,7 +88,7 @@ def test_counted_costs_are_equal_in_every_draw_and_ordered() -> None:
     setting = {**THIN, "batch_size": 8, "training_images": 16, "probes": 4, "penalty_images": 2}
     tables = []
     for seed in (0, 1):
-        context = MemoryContext("cost", data=pictures())
+        context = MemoryContext("cost", data=PICTURES)
         cost.run([cost.Parameters(**{**setting, "seed": seed})], context)
         tables.append(cost_analysis.metrics(pd.DataFrame(context.rows)))
     one, other = tables[0].iloc[0], tables[1].iloc[0]

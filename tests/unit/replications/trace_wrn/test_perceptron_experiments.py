@@ -1,7 +1,6 @@
 """The perceptron of trace_wrn on made-up digits: training, curvature, readings of the measure, theory."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,33 +9,22 @@ import pytest
 import torch
 from torch import nn
 
-from common.claims import load_claims
-from common.datasets import Dataset, Split
 from common.models.mnist_perceptron import MnistPerceptron
 from common.training.schedules import linear_decay
 from replications.trace_wrn import published_tables, weight_decay_paradox, zero_loss_limit
 from replications.trace_wrn.analysis import published_tables as published_tables_analysis
-from replications.trace_wrn.analysis import weight_decay_paradox as weight_decay_paradox_analysis
 from replications.trace_wrn.analysis.shared.measure import DAMPINGS
 from replications.trace_wrn.analysis.weight_decay_paradox import metrics as decay_metrics
 from replications.trace_wrn.shared.perceptron import Training, normalised, prepare
 from replications.trace_wrn.shared.published import TABLES
 from replications.trace_wrn.zero_loss_limit import margin_loss
 from tests.context import MemoryContext
+from tests.unit.replications.images import random_images
+from tests.unit.replications.resuming import same_when_resumed
 
-FOLDER = Path(weight_decay_paradox.__file__).parent
+IMAGES = random_images(1, 28)
 TINY = {"training_images": 40, "batch_size": 16, "epochs": 3, "log_points": 3, "moments": 4, "start_vectors": 2}
 SMALL = {**TINY, "outliers": 2, "norm_probes": 3, "eigenvalue_error": 0.5}
-
-
-def digits() -> Dataset:
-    source = torch.Generator().manual_seed(0)
-
-    def split(name: str, count: int) -> Split:
-        images = torch.randint(0, 256, (count, 1, 28, 28), generator=source, dtype=torch.uint8)
-        return Split(f"digits/{name}", images, torch.randint(0, 10, (count,), generator=source))
-
-    return Dataset("digits", "random images", 10, "none", split("train", 60), split("test", 30))
 
 
 def settings(gamma: float, **more: Any) -> list[Any]:
@@ -45,7 +33,7 @@ def settings(gamma: float, **more: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def records() -> pd.DataFrame:
-    context = MemoryContext("weight_decay_paradox", data=digits())
+    context = MemoryContext("weight_decay_paradox", data=IMAGES)
     for gamma in (0.0, 0.0001, 0.0005):
         weight_decay_paradox.run(settings(gamma), context)
     return pd.DataFrame(context.rows)
@@ -54,7 +42,7 @@ def records() -> pd.DataFrame:
 def test_arms_of_a_seed_start_from_equal_weights_on_equal_images_in_equal_order() -> None:
     arms = []
     for gamma in (0.0, 0.01):
-        context, runs = MemoryContext("weight_decay_paradox", data=digits()), settings(gamma)
+        context, runs = MemoryContext("weight_decay_paradox", data=IMAGES), settings(gamma)
         arms.append(Training(runs, context, [prepare(run, context) for run in runs]))
     one, other = arms
     assert torch.equal(one.initial, other.initial)
@@ -65,7 +53,7 @@ def test_arms_of_a_seed_start_from_equal_weights_on_equal_images_in_equal_order(
 
 
 def test_a_member_is_trained_as_sgd_trains_a_module() -> None:
-    context, (run, other) = MemoryContext("weight_decay_paradox", data=digits()), settings(0.01)
+    context, (run, other) = MemoryContext("weight_decay_paradox", data=IMAGES), settings(0.01)
     training = Training([run, other], context, [prepare(r, context) for r in (run, other)])
     training.train()
     task, model = prepare(run, context), MnistPerceptron()
@@ -83,15 +71,9 @@ def test_a_member_is_trained_as_sgd_trains_a_module() -> None:
 
 
 def test_a_run_resumed_at_any_checkpoint_records_what_an_uninterrupted_one_does() -> None:
-    straight = MemoryContext("weight_decay_paradox", data=digits())
-    weight_decay_paradox.run(settings(0.0005), straight)
-    assert len(straight.checkpoints) == TINY["epochs"] + 2
-    for checkpoint in straight.checkpoints:
-        resumed = MemoryContext("weight_decay_paradox", data=digits(), begun=checkpoint)
-        weight_decay_paradox.run(settings(0.0005), resumed)
-        assert resumed.rows == straight.rows
-        for mine, whole in zip(resumed.artifacts, straight.artifacts, strict=True):
-            assert torch.equal(mine.tensors["trained"], whole.tensors["trained"])
+    runs = settings(0.0005)
+    whole = same_when_resumed(lambda context: weight_decay_paradox.run(runs, context), data=IMAGES)
+    assert len(whole.checkpoints) == TINY["epochs"] + 2
 
 
 def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records: pd.DataFrame) -> None:
@@ -151,17 +133,3 @@ def test_published_numbers_are_judged_as_the_inventory_works_them_out(monkeypatc
     assert table.loc["mlp", "equation7_last_step_norm"] == pytest.approx(193.9 / 192.3, rel=1e-3)
     assert table.loc["mlp", "equation7_last_step"] == pytest.approx(249.4 / 269.6, rel=2e-3)
     assert table.loc[["mlp", "cnn", "preresnet", "wrn"], "raw_moment"].lt(1).all()
-
-
-def test_claims_rest_on_metrics_and_axes_that_there_are(records: pd.DataFrame) -> None:
-    metrics = set(decay_metrics(records).columns)
-    claims = [claim for claim in load_claims(FOLDER / "claims.yaml") if claim.experiment == "weight_decay_paradox"]
-    assert len(claims) > 20
-    for claim in claims:
-        assert set(claim.estimate.variables()) <= metrics, claim.id
-
-
-def test_figures_are_drawn_from_the_records_alone(records: pd.DataFrame) -> None:
-    drawn = weight_decay_paradox_analysis.figures(records)
-    assert set(drawn) == {"table1", "table1_measure", "equations_6_9", "fig1_perceptron"}
-    assert all(figure.axes for figure in drawn.values())

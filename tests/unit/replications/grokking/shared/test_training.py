@@ -15,6 +15,7 @@ from replications.grokking.shared.training import (
     train_and_measure,
 )
 from tests.context import MemoryContext
+from tests.unit.replications.resuming import same_when_resumed
 
 TINY: dict[str, Any] = {
     "modulus": 11,
@@ -81,14 +82,7 @@ def test_arms_of_a_seed_start_equal_and_see_equal_batches() -> None:
 
 @pytest.mark.parametrize("rule", ["plain", "nso", "wp_sgd"])
 def test_a_run_resumed_at_any_step_has_the_same_records_and_weights(rule: str) -> None:
-    whole = MemoryContext()
-    train_and_measure(settings(rule=rule), whole)
-    for checkpoint in whole.checkpoints[::5]:
-        resumed = MemoryContext(begun=checkpoint)
-        train_and_measure(settings(rule=rule), resumed)
-        assert resumed.rows == whole.rows
-        for mine, its in zip(whole.artifacts, resumed.artifacts, strict=True):
-            assert all(torch.equal(mine.tensors[name], its.tensors[name]) for name in mine.tensors)
+    same_when_resumed(lambda context: train_and_measure(settings(rule=rule), context), times=3)
 
 
 @pytest.mark.parametrize("rule", ["plain", "nso"])

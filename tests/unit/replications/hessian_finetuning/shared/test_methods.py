@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from replications.hessian_finetuning.shared.fine_tuning import FineTuning, System, cross_entropy
-from replications.hessian_finetuning.shared.methods import METHODS, EarlyStopping, Mixup, Nso, WpSgd
+from replications.hessian_finetuning.shared.fine_tuning import FineTuning, cross_entropy
+from replications.hessian_finetuning.shared.methods import METHODS, EarlyStopping, Mixup
 from replications.hessian_finetuning.shared.methods.mixup import beta
 from tests.unit.replications.hessian_finetuning.tiny import network, one_weight_a_class
 
@@ -206,9 +206,3 @@ def test_the_loss_is_that_of_pytorch() -> None:
     mine = cross_entropy(logits, torch.nn.functional.one_hot(labels, 3).float())
     theirs = [torch.nn.functional.cross_entropy(z, y) for z, y in zip(logits, labels, strict=True)]
     assert mine.tolist() == pytest.approx([float(loss) for loss in theirs])
-
-
-def test_tiny_systems_are_systems() -> None:
-    system: System = network(0)
-    assert Nso.gradients_per_step == WpSgd.gradients_per_step == 2
-    assert system.classes == 3

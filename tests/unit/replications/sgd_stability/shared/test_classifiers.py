@@ -14,11 +14,11 @@ from replications.sgd_stability.shared.classifiers import (
     set_flat,
     untrained,
 )
-from tests.unit.replications.sgd_stability.samples import digits
+from tests.unit.replications.images import random_images
 
 
 def test_members_trained_together_take_the_gradients_of_ordinary_networks() -> None:
-    data = digits()
+    data = random_images(1, 8)
     standardise = Standardise.by_shares(*data.train.channel_statistics())
     images = standardise(data.train.inputs)
     mean = images.mean((0, 2, 3))
@@ -34,7 +34,7 @@ def test_members_trained_together_take_the_gradients_of_ordinary_networks() -> N
 
 
 def test_losses_of_a_network_agree_however_they_are_asked_for() -> None:
-    data = digits()
+    data = random_images(1, 8)
     standardise = Standardise.by_shares(*data.train.channel_statistics())
     network = untrained("fully_connected", 64, (6,))
     set_flat(network, torch.linspace(-1, 1, 460))

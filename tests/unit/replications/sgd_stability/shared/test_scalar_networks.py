@@ -16,13 +16,13 @@ from replications.sgd_stability.shared.scalar_networks import (
     two_class_targets,
 )
 from replications.sgd_stability.shared.squared_error import squared_error
-from tests.unit.replications.sgd_stability.samples import images as digit_images
+from tests.unit.replications.images import random_images
 
 
 @pytest.fixture
 def networks() -> tuple[Any, Any]:
     sources = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
-    images = draw_images(digit_images(), "mnist", 12, sources)
+    images = draw_images(random_images(1, 4), "mnist", 12, sources)
     return draw_networks(7, 2, images, sources), images
 
 
