@@ -4,13 +4,10 @@ A step is forward and backward over all graphs of a collection by `gcn_logits` o
 by torch-geometric's GCNConv on the disjoint union. One network each, equal weights. CPU seconds, the median.
 """
 
-import statistics
-import time
-from collections.abc import Callable
-
 import torch
 from torch.nn import functional
 
+from benchmarks.timing import medians
 from common.datasets.graphs import GraphCollection, load_graphs
 from common.models.graph_networks import (
     GraphNetwork,
@@ -21,16 +18,6 @@ from common.models.graph_networks import (
 )
 
 WIDTH, DEPTH, BATCH, GRAPHS = 64, 4, 64, 500
-
-
-def _seconds(step: Callable[[], None], repeats: int = 7) -> float:
-    step()
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        step()
-        times.append(time.process_time() - start)
-    return statistics.median(times)
 
 
 def compare(graphs: GraphCollection) -> tuple[float, float]:
@@ -64,7 +51,8 @@ def compare(graphs: GraphCollection) -> tuple[float, float]:
         logits = sparse(features, edge_index, graph_of)
         torch.autograd.backward(functional.cross_entropy(logits, graphs.targets, reduction="sum"))
 
-    return _seconds(by_batches), _seconds(at_once)
+    seconds = medians({"dense": by_batches, "sparse": at_once})
+    return seconds["dense"], seconds["sparse"]
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ Results go to `benchmarks/results/grokking.json`.
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +14,10 @@ from torch.nn import functional
 
 from benchmarks.plain_transformer import PlainTransformer
 from benchmarks.timing import medians
+from common.files import write_json
 from common.models import ModularTransformer
 
+RESULTS = Path(__file__).parent / "results" / "grokking.json"
 MODULUS, HEADS, BATCH = 97, 4, 256
 SIZES = {"1 layer, width 64": (1, 64), "2 layers, width 128": (2, 128)}
 STEPS = 10
@@ -70,10 +71,7 @@ def compare(layers: int, width: int, seeds: int, device: torch.device) -> dict[s
     model = ModularTransformer(MODULUS, layers=layers, width=width, heads=HEADS, members=seeds)
     model.initialise(generators).to(device)
     pairs = torch.randint(MODULUS, (seeds, BATCH, 2), generator=generators[0]).to(device)
-    plain = [
-        PlainTransformer(MODULUS, layers=layers, width=width, heads=HEADS).to(device).copy_member(model, seed)
-        for seed in range(seeds)
-    ]
+    plain = [PlainTransformer(model, seed) for seed in range(seeds)]
     members = [model.member(seed).to(device) for seed in range(seeds)]
     alone = [batched(member, pairs[seed : seed + 1]) for seed, member in enumerate(members)]
     ways = {
@@ -105,8 +103,7 @@ def main() -> None:
         shown = ", ".join(f"{way} {value:.2f} ms" for way, value in times.items())
         verdict = "met" if ratio >= TARGETS[arguments.device] else "missed"
         print(f"{name}: {shown} a step and seed; {ratio:.2f}× (target {TARGETS[arguments.device]}×, {verdict})")
-    folder = Path(__file__).parent / "results"
-    (folder / "grokking.json").write_text(json.dumps(rows, indent=2) + "\n")
+    write_json(RESULTS, rows)
 
 
 if __name__ == "__main__":

@@ -8,27 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-
-class Residual(nn.Module):
-    """Two 3×3 convolutions with BatchNorm beside the identity, or a strided 1×1 projection."""
-
-    def __init__(self, before: int, after: int, stride: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(before, after, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(after),
-            nn.ReLU(),
-            nn.Conv2d(after, after, 3, 1, 1, bias=False),
-            nn.BatchNorm2d(after),
-        )
-        same = stride == 1 and before == after
-        projection = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
-        self.beside = nn.Identity() if same else projection
-        self.activation = nn.ReLU()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.activation(self.body(x) + self.beside(x))
-        return result
+from common.models.imagenet_resnet import BasicBlock
 
 
 class Attention(nn.Module):
@@ -97,7 +77,7 @@ def resnet20() -> nn.Module:
     before = 16
     for after, stride in ((16, 1), (32, 2), (64, 2)):
         for number in range(3):
-            layers.append(Residual(before, after, stride if number == 0 else 1))
+            layers.append(BasicBlock(before, after, stride=stride if number == 0 else 1))
             before = after
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 

@@ -12,12 +12,7 @@ Number = float | torch.Tensor
 
 
 def gaussian_divergence(distance: Number, sigma: Number) -> torch.Tensor:
-    """KL(N(W, σ² I) ‖ N(W⁽⁰⁾, σ² I)) = r²/(2σ²) in nats.
-
-    Example:
-        >>> float(gaussian_divergence(2.0, 1.0))
-        2.0
-    """
+    """KL(N(W, σ² I) ‖ N(W⁽⁰⁾, σ² I)) = r²/(2σ²) in nats."""
     return torch.as_tensor(distance).square() / (2 * torch.as_tensor(sigma).square())
 
 
@@ -82,10 +77,6 @@ def norm_product(spectral: torch.Tensor, frobenius: torch.Tensor, *, examples: i
 
     Args:
         spectral, frobenius: norms of the layers, [..., layers].
-
-    Example:
-        >>> float(norm_product(torch.tensor([2.0, 2.0]), torch.tensor([2.0, 2.0]), examples=32))
-        1.0
     """
     ratios = (frobenius / spectral).square().sum(-1)
     return spectral.prod(-1) * (ratios / examples).sqrt()

@@ -16,12 +16,7 @@ def log_expectation(values: torch.Tensor, prior: torch.Tensor) -> torch.Tensor:
 
 
 def gibbs(values: torch.Tensor, prior: torch.Tensor) -> torch.Tensor:
-    """The Gibbs distribution π e^V / E_π e^V [..., points].
-
-    Example:
-        >>> gibbs(torch.tensor([0.0, math.log(3.0)]), torch.tensor([0.5, 0.5]))
-        tensor([0.2500, 0.7500])
-    """
+    """The Gibbs distribution π e^V / E_π e^V [..., points]."""
     return torch.softmax(values + prior.log(), -1)
 
 
@@ -37,13 +32,7 @@ def variational_objective(posterior: torch.Tensor, values: torch.Tensor, prior: 
 
 @dataclass(frozen=True)
 class QuadraticCase:
-    """V(x) = slope · x − bend · x²/2 under π = N(mean, variance), bend > −1/variance, so that E e^V is finite.
-
-    Example:
-        >>> case = QuadraticCase(slope=1.0, bend=0.5, mean=0.0, variance=2.0)
-        >>> abs(case.log_expectation() - case.objective(*case.gibbs())) < 1e-12
-        True
-    """
+    """V(x) = slope · x − bend · x²/2 under π = N(mean, variance), bend > −1/variance, so that E e^V is finite."""
 
     slope: float
     bend: float

@@ -44,14 +44,7 @@ def maximise(
     *,
     tolerance: float = 1e-4,
 ) -> Maximum:
-    """Maximise a differentiable function (which returns value and gradient) over the set that `project` maps onto.
-
-    Example:
-        >>> box = lambda x: x.clamp(-1, 1)
-        >>> found = maximise(lambda x: (float(-(x - 3).square().sum()), -2 * (x - 3)), torch.zeros(1), box, 20)
-        >>> found.point.item(), found.converged
-        (1.0, True)
-    """
+    """Maximise a differentiable function (which returns value and gradient) over the set that `project` maps onto."""
     point = project(start)
     value, slope = function(point)
     evaluations = 1

@@ -23,12 +23,7 @@ class Chunk:
 
 
 def take(inputs: Inputs, part: slice | torch.Tensor) -> Inputs:
-    """These examples of a tensor, a tuple or a dict of tensors.
-
-    Example:
-        >>> take({"a": torch.arange(3)}, slice(1, 3))
-        {'a': tensor([1, 2])}
-    """
+    """These examples of a tensor, a tuple or a dict of tensors."""
     return map_inputs(inputs, lambda tensor: tensor[part])
 
 

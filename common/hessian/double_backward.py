@@ -32,13 +32,6 @@ def agrees_with_differences(
     Args:
         loss: recorded, at the present weights.
         at: moves the weights to a vector [P] and back.
-
-    Example:
-        >>> from common.hessian.problem import Problem
-        >>> problem = Problem(nn.Linear(2, 1), nn.MSELoss(), (torch.ones(3, 2), torch.ones(3, 1)))
-        >>> outputs = lambda: problem.outputs(problem.first_inputs(3)).exp().sum()
-        >>> agrees_with_differences(problem.parameters, outputs, problem.at)
-        True
     """
 
     def derivative(value: torch.Tensor, weights: torch.Tensor | None = None, record: bool = False) -> torch.Tensor:
@@ -66,12 +59,7 @@ def agrees_with_differences(
 
 
 def custom_functions(value: torch.Tensor) -> list[str]:
-    """Names of the custom autograd functions in the graph that autograd recorded of `value`.
-
-    Example:
-        >>> custom_functions(torch.ones(2, requires_grad=True).exp().sum())
-        []
-    """
+    """Names of the custom autograd functions in the graph that autograd recorded of `value`."""
     nodes = filter(_is_custom, graph_nodes(value))
     return sorted({type(node).__name__.removesuffix("Backward") for node in nodes})
 

@@ -46,12 +46,7 @@ class Estimate:
     reason: str = ""
 
     def scaled(self, factor: float, method: str) -> "Estimate":
-        """`factor` > 0 times this, errors and all.
-
-        Example:
-            >>> Estimate(3.0, 0.5, bound=0.1).scaled(2.0, "twice that").error
-            1.2
-        """
+        """`factor` > 0 times this, errors and all."""
         error, bound = factor * self.standard_error, factor * self.bound
         return replace(self, value=factor * self.value, standard_error=error, bound=bound, method=method)
 
@@ -150,12 +145,7 @@ def average(
 
 
 def square_root(squared: Estimate, method: str) -> Estimate:
-    """√ of an estimate, its errors by the delta method (where the value is not positive, their own roots).
-
-    Example:
-        >>> square_root(Estimate(4.0, 0.4), "norm").standard_error
-        0.1
-    """
+    """√ of an estimate, its errors by the delta method (where the value is not positive, their own roots)."""
     value = math.sqrt(max(squared.value, 0.0))
     error, bound = (e / (2 * value) if value else math.sqrt(e) for e in (squared.standard_error, squared.bound))
     return replace(squared, value=value, standard_error=error, bound=bound, method=method)

@@ -28,11 +28,6 @@ def forward_derivative(problem: Problem, chunk: Chunk, direction: Sequence[torch
 
     Args:
         direction: v, in the shapes of `problem.parameters`.
-
-    Example:
-        >>> problem = Problem(torch.nn.Linear(2, 1), torch.nn.MSELoss(), (torch.eye(2), torch.ones(2, 1)))
-        >>> forward_derivative(problem, problem.chunks[0], problem.split(torch.tensor([1.0, 2.0, 3.0]))).tolist()
-        [[4.0], [5.0]]
     """
     with dual_parameters(problem, direction) as values:
         tangent = forward.unpack_dual(problem.outputs(chunk.inputs, values)).tangent

@@ -67,13 +67,7 @@ def kink_term(
 
 
 def has_kinks(problem: Problem) -> bool:
-    """Whether the loss, as a function of the parameters, has kinks (read off the graph of a few examples).
-
-    Example:
-        >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.ReLU())
-        >>> has_kinks(Problem(model, torch.nn.MSELoss(), (torch.ones(3, 1), torch.ones(3, 1))))
-        True
-    """
+    """Whether the loss, as a function of the parameters, has kinks (read off the graph of a few examples)."""
     if problem.structure.kinked:
         return True
     first, inputs = problem.chunks[0], problem.first_inputs(2)

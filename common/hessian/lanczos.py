@@ -201,12 +201,6 @@ def lanczos(
 
     Args:
         random_start: the start vector was drawn at random, on which the errors rest; else they are the residuals.
-
-    Example:
-        >>> scale = torch.tensor([3.0, -5.0, 1.0])
-        >>> options = dict(which="magnitude", relative_error=1e-3, products=10)
-        >>> round(lanczos(lambda v: scale * v, torch.ones(3), 1, **options).values.item(), 3)
-        -5.0
     """
     size = start.numel()
     if not 1 <= count <= size:

@@ -233,12 +233,7 @@ class EmbeddingRule(Rule):
 
 
 def rule_of(layer: nn.Module) -> type[Rule] | None:
-    """The rule for a layer, or None.
-
-    Example:
-        >>> rule_of(nn.Linear(1, 1)).__name__, rule_of(nn.Bilinear(1, 1, 1))
-        ('LinearRule', None)
-    """
+    """The rule for a layer, or None."""
     kind = type(layer)
     if kind is nn.Linear:
         return LinearRule

@@ -34,13 +34,6 @@ def loss_change(
     Args:
         direction: one draw of u, of symmetric distribution.
         cost: of drawing it, in gradient-equivalents.
-
-    Example:
-        >>> model = torch.nn.Linear(1, 1, bias=False)
-        >>> problem = Problem(model, torch.nn.MSELoss(), (torch.ones(3, 1), torch.ones(3, 1)))
-        >>> options = dict(relative_error=0.1, budget=100, seed=0, method="one direction")
-        >>> round(loss_change(problem, lambda: torch.ones(1), **options).value, 4)
-        1.0
     """
     at = problem.vector()
     here = problem.loss()

@@ -19,15 +19,7 @@ from common.hessian.vmapped import VmappedLinearisation
 
 @contextmanager
 def linearised(problem: Problem, chunk: Chunk) -> Iterator[Linearisation]:
-    """The linearisation at a chunk, by layers where that is exact, else by `torch.func`.
-
-    Example:
-        >>> model = torch.nn.Linear(2, 1)
-        >>> problem = Problem(model, torch.nn.MSELoss(), (torch.ones(3, 2), torch.ones(3, 1)))
-        >>> with linearised(problem, problem.chunks[0]) as at:
-        ...     at.norms(torch.ones(3, 1))[0].tolist()
-        [2.0, 2.0, 2.0]
-    """
+    """The linearisation at a chunk, by layers where that is exact, else by `torch.func`."""
     outside = set(problem.structure.outside)
     if len(outside) == len(problem.names):
         yield VmappedLinearisation(problem, chunk, problem.names)

@@ -20,13 +20,7 @@ PASS_COST = 4 / 3
 
 
 def probed_names(problem: Problem) -> list[str]:
-    """Parameters for which this is unbiased: in layers with a rule, used once.
-
-    Example:
-        >>> model = torch.nn.Linear(2, 1)
-        >>> probed_names(Problem(model, torch.nn.MSELoss(), (torch.ones(3, 2), torch.ones(3, 1))))
-        ['weight', 'bias']
-    """
+    """Parameters for which this is unbiased: in layers with a rule, used once."""
     refused = {*problem.structure.outside, *problem.structure.reused}
     return [name for name in problem.names if name not in refused]
 
@@ -38,12 +32,6 @@ def hessian_quadratic_forms(
 
     Args:
         names: among `probed_names(problem)`.
-
-    Example:
-        >>> model = torch.nn.Linear(1, 1, bias=False)
-        >>> problem = Problem(model, torch.nn.MSELoss(), (torch.ones(2, 1), torch.ones(2, 1)))
-        >>> hessian_quadratic_forms(problem, problem.chunks[0], ["weight"], torch.Generator()).tolist()
-        [2.0, 2.0]
     """
     problem.require_second_derivatives()
     places = {id(p): name for name, p in zip(problem.names, problem.parameters, strict=True) if name in set(names)}

@@ -6,30 +6,15 @@ import torch
 
 
 def generator(seed: int) -> torch.Generator:
-    """A CPU generator with this seed.
-
-    Example:
-        >>> torch.equal(torch.rand(2, generator=generator(1)), torch.rand(2, generator=generator(1)))
-        True
-    """
+    """A CPU generator with this seed."""
     return torch.Generator().manual_seed(seed)
 
 
 def signs(shape: Sequence[int], source: torch.Generator, like: torch.Tensor) -> torch.Tensor:
-    """Independent ±1 with equal probability, in the type and on the device of `like`.
-
-    Example:
-        >>> sorted(signs((100,), generator(0), torch.empty(0)).unique().tolist())
-        [-1.0, 1.0]
-    """
+    """Independent ±1 with equal probability, in the type and on the device of `like`."""
     return torch.randint(0, 2, tuple(shape), generator=source).to(like).mul_(2).sub_(1)
 
 
 def normal(shape: Sequence[int], source: torch.Generator, like: torch.Tensor) -> torch.Tensor:
-    """Independent standard normal numbers, in the type and on the device of `like`.
-
-    Example:
-        >>> normal((2, 3), generator(0), torch.empty(0, dtype=torch.float64)).dtype
-        torch.float64
-    """
+    """Independent standard normal numbers, in the type and on the device of `like`."""
     return torch.randn(tuple(shape), generator=source, dtype=like.dtype).to(like)

@@ -100,22 +100,12 @@ def _judged(
 
 
 def kinks_of(outputs: torch.Tensor) -> list[str]:
-    """Names of the operations with kinks in the graph that autograd recorded of `outputs`.
-
-    Example:
-        >>> kinks_of(torch.ones(1, requires_grad=True).relu())
-        ['Relu']
-    """
+    """Names of the operations with kinks in the graph that autograd recorded of `outputs`."""
     return _Graph(outputs).kinks()
 
 
 def graph_nodes(outputs: torch.Tensor) -> list[Any]:
-    """The operations that autograd recorded of `outputs`.
-
-    Example:
-        >>> [type(node).__name__ for node in graph_nodes(torch.ones(1, requires_grad=True).relu())]
-        ['ReluBackward0', 'AccumulateGrad']
-    """
+    """The operations that autograd recorded of `outputs`."""
     return _Graph(outputs).nodes
 
 

@@ -101,14 +101,7 @@ def _exact(problem: Problem, reason: str) -> Estimate:
 
 
 def exact_ggn_traces(problem: Problem) -> tuple[list[float], float]:
-    """Tr of each parameter's diagonal block of the GGN, in the order of `problem.names`, and the cost in gradients.
-
-    Example:
-        >>> model = torch.nn.Linear(2, 1)
-        >>> traces, _ = exact_ggn_traces(Problem(model, torch.nn.MSELoss(), (torch.ones(3, 2), torch.ones(3, 1))))
-        >>> [round(trace, 4) for trace in traces]
-        [4.0, 2.0]
-    """
+    """Tr of each parameter's diagonal block of the GGN, in the order of `problem.names`, and the cost in gradients."""
     totals = [0.0] * len(problem.names)
     columns = 0
     for chunk, at in chunk_linearisations(problem):

@@ -17,10 +17,6 @@ class AllConvolutional(nn.Module):
 
     Args:
         width: channels of the first three convolutions, 96 in the original; the others have twice as many.
-
-    Example:
-        >>> sum(p.numel() for p in AllConvolutional().parameters())
-        1387108
     """
 
     def __init__(self, *, width: int = 96, classes: int = 100) -> None:

@@ -16,13 +16,6 @@ class LayeredTransformer(nn.Module):
 
     Shapes:
         input int64 [n, 2], output [n, modulus].
-
-    Example:
-        >>> from common.models import ModularTransformer
-        >>> model = ModularTransformer(5, layers=2, width=8, heads=2).initialise([torch.Generator()])
-        >>> pairs = torch.tensor([[1, 2], [3, 4]])
-        >>> bool((LayeredTransformer(model, 0)(pairs) - model(pairs)).abs().max() < 1e-5)
-        True
     """
 
     positions: torch.Tensor

@@ -21,10 +21,6 @@ class MnistConvNet(nn.Module):
 
     Raises:
         ValueError: a side that is no multiple of 4, or below 16.
-
-    Example:
-        >>> sum(p.numel() for p in MnistConvNet(3, 32).parameters())
-        31340
     """
 
     def __init__(self, channels: int = 1, side: int = 28) -> None:

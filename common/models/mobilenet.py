@@ -5,8 +5,6 @@ from torch import Tensor, nn
 # expansion t, channels c, repetitions n, first stride s: Table 2 of the paper
 _GROUPS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 _FIRST, _LAST = 32, 1280
-REDUCTION = 32
-"""Pixels of the image to one of the last feature map."""
 
 
 def mobilenet_v2() -> nn.Sequential:

@@ -20,10 +20,6 @@ class PreactivationResNet(PreactivationNetwork):
 
     Raises:
         ValueError: the depth is not 9n + 2 with n ≥ 1.
-
-    Example:
-        >>> sum(p.numel() for p in PreactivationResNet(11, width=4, classes=10).parameters())
-        6150
     """
 
     def __init__(self, depth: int = 164, *, width: int = 16, classes: int = 100) -> None:

@@ -21,10 +21,6 @@ class ResidualCifar(nn.Module):
 
     Raises:
         ValueError: the depth is not 6n + 2 with n ≥ 1.
-
-    Example:
-        >>> sum(p.numel() for p in ResidualCifar(20).parameters())
-        269722
     """
 
     def __init__(

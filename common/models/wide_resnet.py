@@ -24,10 +24,6 @@ class WideResNet(PreactivationNetwork):
 
     Raises:
         ValueError: the depth is not 6n + 4 with n ≥ 1.
-
-    Example:
-        >>> sum(p.numel() for p in WideResNet(10, 1, classes=10).parameters())
-        78330
     """
 
     def __init__(self, depth: int = 28, widening: int = 10, *, classes: int = 100, base: int = 16) -> None:

@@ -26,15 +26,6 @@ class CheapSecondDerivatives(TorchFunctionMode):
     """Within: convolutions and training-mode batch normalisation on a CPU are those of this module.
 
     The first derivatives are torch's. A third derivative through batch normalisation is refused with an error.
-
-    Example:
-        >>> layer = torch.nn.BatchNorm2d(1)
-        >>> images = torch.randn(4, 1, 2, 2, generator=torch.Generator().manual_seed(0), requires_grad=True)
-        >>> with CheapSecondDerivatives():
-        ...     outputs = layer(images)
-        >>> (slope,) = torch.autograd.grad(outputs.pow(3).sum(), images, create_graph=True)
-        >>> torch.autograd.grad(slope.square().sum(), images)[0].shape
-        torch.Size([4, 1, 2, 2])
     """
 
     def __torch_function__(

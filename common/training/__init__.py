@@ -4,11 +4,9 @@ from common.training.convolutional import ConvolutionalEnsemble
 from common.training.descent import DIVERGED, STOPPED, TRAINING, Batches, Descent
 from common.training.ensembles import Ensemble, Evaluation
 from common.training.fully_connected import FullyConnectedEnsemble, one_hot
-from common.training.images import ImageBatches, Standardise
+from common.training.images import Standardise
 from common.training.modules import ModuleEnsemble
 from common.training.momentum import HeavyBall, SquaredGradientAverage
-from common.training.residual import Recipe, ResidualTraining
-from common.training.schedules import linear_decay
 
 __all__ = [
     "DIVERGED",
@@ -21,12 +19,8 @@ __all__ = [
     "Evaluation",
     "FullyConnectedEnsemble",
     "HeavyBall",
-    "ImageBatches",
     "ModuleEnsemble",
-    "Recipe",
-    "ResidualTraining",
     "SquaredGradientAverage",
     "Standardise",
-    "linear_decay",
     "one_hot",
 ]

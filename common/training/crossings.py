@@ -12,12 +12,6 @@ class LossWatch:
     Args:
         steps: of an epoch.
         looks: how often an epoch is looked at, evenly spread.
-
-    Example:
-        >>> watch = LossWatch(steps=4, looks=2)
-        >>> watch.add(torch.tensor([0.2, 4.0]))
-        >>> watch.due(2), [near(mean, 0.1) for mean in watch.take()]
-        (True, [True, False])
     """
 
     def __init__(self, steps: int, looks: int) -> None:

@@ -18,10 +18,6 @@ class Standardise:
 
     Attributes:
         mean, deviation: of each channel in grey values, float32 [channels].
-
-    Example:
-        >>> Standardise(torch.tensor([2.0]), torch.tensor([2.0]))(torch.tensor([[[[0, 4]]]], dtype=torch.uint8))
-        tensor([[[[-1.,  1.]]]])
     """
 
     mean: torch.Tensor
@@ -112,10 +108,6 @@ def averaged_down(images: torch.Tensor, side: int) -> torch.Tensor:
 
     Raises:
         ValueError: a side that does not divide height and width.
-
-    Example:
-        >>> averaged_down(torch.tensor([[[[0, 2], [4, 6]]]], dtype=torch.uint8), 1)
-        tensor([[[[3]]]], dtype=torch.uint8)
     """
     if images.shape[-1] == images.shape[-2] == side:
         return images

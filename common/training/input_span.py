@@ -19,13 +19,7 @@ class Span(NamedTuple):
 
 
 def span(inputs: torch.Tensor) -> Span:
-    """Of inputs [n, D], n ≤ D: r = n.
-
-    Example:
-        >>> basis, coordinates = span(torch.tensor([[3.0, 4.0]]))
-        >>> basis.shape, bool(torch.allclose(coordinates @ basis.mT, torch.tensor([[3.0, 4.0]]).double()))
-        (torch.Size([2, 1]), True)
-    """
+    """Of inputs [n, D], n ≤ D: r = n."""
     basis, triangle = torch.linalg.qr(inputs.double().mT)
     return Span(basis, triangle.mT)
 

@@ -14,10 +14,6 @@ def linear_decay(done: float, *, hold: float = 0.5, end: float = 0.9, floor: flo
 
     Raises:
         ValueError: `hold` and `end` are not in order between 0 and 1.
-
-    Example:
-        >>> [round(linear_decay(done), 3) for done in (0.0, 0.5, 0.7, 0.9, 1.0)]
-        [1.0, 1.0, 0.505, 0.01, 0.01]
     """
     if not 0 <= hold < end <= 1:
         raise ValueError(f"the line runs from {hold} to {end}: these must be in order between 0 and 1.")
@@ -26,10 +22,5 @@ def linear_decay(done: float, *, hold: float = 0.5, end: float = 0.9, floor: flo
 
 
 def constant(done: float) -> float:
-    """Factor 1 throughout.
-
-    Example:
-        >>> constant(0.9)
-        1.0
-    """
+    """Factor 1 throughout."""
     return 1.0

@@ -26,8 +26,7 @@ from common.hessian import (
     trace,
     trace_from_perturbations,
 )
-from common.hessian.kinks import closed_form_kinks
-from tests.unit.hessian.networks import dense_matrices
+from tests.unit.hessian.networks import data_of, dense_matrices, kinks_of_two_layers
 
 SEEDS = int(os.environ.get("CALIBRATION_SEEDS", "200"))
 COUNT = 40
@@ -49,10 +48,6 @@ def problem_of(kind: str) -> Problem:
     return Problem(model.double(), nn.CrossEntropyLoss(), (x.double(), y), chunk=16)
 
 
-def flat_data(problem: Problem) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.cat([c.inputs for c in problem.chunks]), torch.cat([c.targets for c in problem.chunks])
-
-
 def check(estimate: Callable[[int], Estimate], exact: float) -> None:
     scores = []
     for seed in range(SEEDS):
@@ -67,7 +62,7 @@ def check(estimate: Callable[[int], Estimate], exact: float) -> None:
 
 
 def dense(problem: Problem):
-    return dense_matrices(problem.model, *flat_data(problem), problem.loss_function)
+    return dense_matrices(problem.model, *data_of(problem), problem.loss_function)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +89,7 @@ def test_traces_of_diagonals():
     problem = problem_of("tanh")
     exact = float(dense(problem).ggn.trace())
     check(lambda seed: diagonal(problem, "ggn", method="monte carlo", draws=30, seed=seed).trace, exact)
-    inputs, _ = flat_data(problem)
+    inputs, _ = data_of(problem)
 
     def by_model(seed: int) -> Estimate:
         source = torch.Generator().manual_seed(seed)
@@ -148,10 +143,5 @@ def test_perturbations_of_a_quadratic_loss():
 
 def test_kinks():
     problem = problem_of("relu")
-    x, _ = flat_data(problem)
-    z = problem.model[0](x).detach()
-    deviation = (0.1 * (x.square().sum(1, keepdim=True) + 1).sqrt()).expand_as(z)
-    slope = torch.cat([problem.output_gradient(problem.outputs(c.inputs), c.targets) for c in problem.chunks])
-    delta = slope @ problem.model[2].weight.detach()
-    exact = float((delta * closed_form_kinks(z, deviation)).sum() / COUNT)
+    exact = kinks_of_two_layers(problem, 0.1)
     check(lambda seed: kink_term(problem, 0.1, relative_error=1e-9, budget=30, seed=seed), exact)

@@ -32,10 +32,7 @@ def test_table_1_at_four_layers() -> None:
     assert float(message_degree_power(4, 4)) == pytest.approx(4**2.5)
     assert float(spectral_power(3, 4)) == 27
     assert float(spectral_mean(3, 4)) == pytest.approx((3 + 9 + 27) / 3)
-
-
-def test_at_two_layers_the_message_theorem_knows_no_degree() -> None:
-    assert float(message_degree_power(50, 2)) == 1
+    assert float(message_degree_power(50, 2)) == 1  # at two layers the theorem knows no degree
 
 
 def test_equation_12_is_the_sum_over_layers() -> None:

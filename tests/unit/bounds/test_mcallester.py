@@ -9,8 +9,6 @@ from common.bounds.mcallester import (
     fixed_complexity,
     maurer_complexity,
     optimistic_complexity,
-    textbook_complexity,
-    union_complexity,
     worst_log_moment,
 )
 from common.bounds.variational import (
@@ -40,12 +38,11 @@ def test_no_fixed_scale_undercuts_the_optimistic_bound_and_its_best_scale_attain
         assert float(fixed_complexity(divergence, scale=best, **SETTING)) == pytest.approx(float(value))
 
 
-def test_every_valid_form_costs_more_than_the_optimistic_one_but_not_much() -> None:
+def test_maurers_form_costs_more_than_the_optimistic_one_but_not_much() -> None:
     optimistic = optimistic_complexity(DIVERGENCES, **SETTING)
-    for form in (union_complexity, maurer_complexity, textbook_complexity):
-        ratio = form(DIVERGENCES, **SETTING) / optimistic
-        assert (ratio > 1).all()
-        assert float(ratio[-1]) < 1.05
+    ratio = maurer_complexity(DIVERGENCES, **SETTING) / optimistic
+    assert (ratio > 1).all()
+    assert float(ratio[-1]) < 1.05
 
 
 def test_the_formula_holds_with_equality_at_the_gibbs_distribution_only() -> None:

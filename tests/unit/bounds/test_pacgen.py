@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from common.bounds.pacgen import neighbourhood, pacgen, rho_by_coordinate, rho_by_norm
+from common.bounds.pacgen import pacgen, rho_by_coordinate, rho_by_norm
 
 
 def test_psi_is_equation_24_worked_by_hand():
@@ -43,11 +43,6 @@ def test_psi_does_not_change_under_rescaling_without_epsilon_and_rho():
     after = pacgen(weights * scales, curvature / scales**2, gamma=0.1, epsilon=0.0)
     assert float(before.curvature_share) == 1
     assert float(after.value) == pytest.approx(float(before.value))
-
-
-def test_neighbourhood_is_gamma_times_size_plus_epsilon():
-    kappa = neighbourhood(torch.tensor([-2.0, 0.0]), gamma=0.5, epsilon=0.1)
-    torch.testing.assert_close(kappa, torch.tensor([1.1, 0.1]))
 
 
 def test_rho_is_the_largest_quotient_and_leaves_out_what_did_not_move():

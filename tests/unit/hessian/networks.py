@@ -1,12 +1,16 @@
 """Small float64 networks of every family, and dense matrices made by other means than the toolkit's."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import nn
 from torch.func import functional_call
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from common.hessian import Problem
+from common.hessian.kinks import closed_form_kinks
 
 COUNT = 11
 
@@ -150,6 +154,14 @@ FAMILIES = [
 ]  # fmt: skip
 
 
+@cache
+def problem_of(name: str) -> Problem:
+    """Cross-entropy of a family, made once, in chunks of 4, so that the last one is uneven."""
+    model, inputs = family(name)
+    targets = torch.randint(0, 3, (COUNT,), generator=torch.Generator().manual_seed(1))
+    return Problem(model, nn.CrossEntropyLoss(), (inputs, targets), chunk=4)
+
+
 @dataclass(frozen=True)
 class Dense:
     """H, G, and the gradients of the examples [N, P], by differentiating functions of the flat vector of parameters.
@@ -195,3 +207,25 @@ def dense_matrices(model: nn.Module, inputs: torch.Tensor | tuple, targets: torc
     return Dense(
         torch.stack(hessians).mean(0), torch.stack(ggns).mean(0), torch.stack(gradients), torch.stack(hessians)
     )
+
+
+def data_of(problem: Problem) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs and targets of all examples."""
+    return torch.cat([c.inputs for c in problem.chunks]), torch.cat([c.targets for c in problem.chunks])
+
+
+@cache
+def matrices_of(name: str) -> Dense:
+    """Of `problem_of(name)`."""
+    problem = problem_of(name)
+    return dense_matrices(problem.model, *data_of(problem), problem.loss_function)
+
+
+def kinks_of_two_layers(problem: Problem, sigma: float) -> float:
+    """The kink term of linear, ReLU, linear in closed form."""
+    first, _, second = problem.model
+    inputs, targets = data_of(problem)
+    z = first(inputs).detach()
+    deviation = sigma * (inputs.square().sum(1, keepdim=True) + 1).sqrt()
+    delta = problem.output_gradient(problem.outputs(inputs), targets) @ second.weight.detach()
+    return float((delta * closed_form_kinks(z, deviation.expand_as(z))).sum() / len(inputs))

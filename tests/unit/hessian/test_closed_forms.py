@@ -1,12 +1,10 @@
 """Against formulas that no automatic differentiation made."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
 
-from common.hessian import Hessian, Problem, alignment, dense, noise_along_curvature, sharpness, trace
+from common.hessian import Hessian, Problem, dense, sharpness, trace
 
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -69,26 +67,3 @@ def test_deep_linear_network():
     problem = Problem(model, nn.MSELoss(), (x, y))
     assert problem.structure.piecewise_linear
     assert trace(problem).value == pytest.approx(float(exact), rel=1e-10)
-
-
-def test_two_layer_relu_network_on_the_sphere():
-    dimension, width, count = 20, 8, 20_000
-    x = nn.functional.normalize(normal(count, dimension)) * math.sqrt(dimension)
-    model = nn.Sequential(nn.Linear(dimension, width, bias=False), nn.ReLU(), nn.Linear(width, 1, bias=False)).double()
-    problem = Problem(model, lambda o, t: ((o - t) ** 2).mean() / 2, (x, torch.zeros(count, 1).double()))
-    w, a = model[0].weight, model[2].weight.flatten()
-    expected = float((w.square().sum(1) / 2 + dimension * a.square() / 2).sum())  # Wu and Su 2023, mean over the sphere
-    assert trace(problem, "ggn").value == pytest.approx(expected, rel=0.02)
-
-
-def test_noise_along_curvature_of_linear_regression_with_label_noise():
-    count, dimension = 4000, 5
-    x, noise = normal(count, dimension), 0.3 * normal(count, 1, seed=1)
-    model = nn.Linear(dimension, 1, bias=False).double()
-    nn.init.zeros_(model.weight)
-    problem = Problem(model, lambda o, t: ((o - t) ** 2).mean() / 2, (x, noise))
-    # residuals independent of x: Σ = σ² E xxᵀ and G = E xxᵀ, so that Tr(ΣG) = σ² d for standard normal x
-    found = noise_along_curvature(problem, relative_error=0.02)
-    assert found.value == pytest.approx(0.09 * dimension, rel=0.1)
-    small = Problem(model, lambda o, t: ((o - t) ** 2).mean() / 2, (x[:1000], noise[:1000]))
-    assert alignment(small).mu == pytest.approx(1, abs=0.15)  # Σ = 2 L G

@@ -25,6 +25,7 @@ from common.models.residual_cifar import ResidualCifar
 from common.models.shallow_cifar import ShallowCifar
 from common.models.small_vgg import SmallVGG
 from common.models.wide_resnet import WideResNet
+from tests.unit.hessian.networks import dense_matrices
 
 COUNT, MOST = 3, 260
 FEWER = {"ShallowCifar": 70, "SmallVGG": 40, "MnistPerceptron": 130}
@@ -111,40 +112,20 @@ def build(name: str) -> tuple[nn.Module, object]:
     return model, inputs
 
 
-def dense_by_autograd(model: nn.Module, inputs, targets: torch.Tensor, loss) -> tuple[torch.Tensor, ...]:
-    """H [P, P], J [N, outputs, P] and the gradients of the examples [N, P], row by row, backward over backward."""
-    chosen = [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-    def rows(values: torch.Tensor, **options: bool) -> torch.Tensor:
-        made = [
-            torch.autograd.grad(value, chosen, retain_graph=True, materialize_grads=True, **options)
-            for value in values.flatten().unbind()
-        ]
-        return torch.stack([torch.cat([part.flatten() for part in row]) for row in made])
-
-    outputs = model(*inputs) if isinstance(inputs, tuple) else model(inputs)
-    each = torch.stack([loss(o[None], y[None]) for o, y in zip(outputs, targets, strict=True)])
-    slope = torch.autograd.grad(each.mean(), chosen, create_graph=True, materialize_grads=True)
-    slope = torch.cat([part.flatten() for part in slope])
-    return rows(slope), rows(outputs).view(*outputs.shape, -1), rows(each)
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_curvature_of_every_family_of_networks_is_that_of_the_dense_matrices(name):
     model, inputs = build(name)
     targets, loss = torch.randint(0, 2, (COUNT,)), nn.CrossEntropyLoss()
     problem = Problem(model, loss, (inputs, targets), chunk=2)
-    hessian, jacobian, gradients = dense_by_autograd(model, inputs, targets, loss)
-    p = problem.outputs(inputs).detach().softmax(1)
-    middle = torch.diag_embed(p) - p[:, :, None] * p[:, None]
-    ggn = torch.einsum("ncp,ncd,ndq->pq", jacobian, middle, jacobian) / COUNT
+    matrices = dense_matrices(model, inputs, targets, loss)
+    hessian, ggn = matrices.hessian, matrices.ggn
     largest = float(hessian.abs().max())
     assert largest > 1e-6
     close = {"rtol": 1e-8, "atol": 1e-8 * largest}
     vectors = torch.randn(problem.size, 3, dtype=torch.float64)
     torch.testing.assert_close(Hessian(problem) @ vectors, hessian @ vectors, **close)
     torch.testing.assert_close(GGN(problem) @ vectors, ggn @ vectors, **close)
-    torch.testing.assert_close(per_sample_gradient_norms(problem), gradients.norm(dim=1), **close)
+    torch.testing.assert_close(per_sample_gradient_norms(problem), matrices.gradients.norm(dim=1), **close)
     torch.testing.assert_close(problem.flat(diagonal(problem, "ggn").diagonal), ggn.diagonal(), **close)
     assert trace(problem, "ggn").value == pytest.approx(float(ggn.trace()), rel=1e-8)
     assert problem.structure.piecewise_linear == (name not in SMOOTH)

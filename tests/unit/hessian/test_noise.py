@@ -28,7 +28,7 @@ from common.hessian import (
     trace_from_perturbations,
 )
 from common.hessian.ascent import maximise
-from common.hessian.kinks import closed_form_kinks
+from tests.unit.hessian.networks import data_of, kinks_of_two_layers
 
 
 def covariance(gradients: torch.Tensor) -> torch.Tensor:
@@ -36,15 +36,10 @@ def covariance(gradients: torch.Tensor) -> torch.Tensor:
     return centred.T @ centred / len(gradients)
 
 
-def test_gradient_norms_of_examples_are_those_of_single_gradients(case):
+def test_gradient_norms_noise_and_alignment_are_those_of_the_dense_matrices(case):
     problem, matrices = case
-    torch.testing.assert_close(
-        per_sample_gradient_norms(problem), matrices.gradients.norm(dim=1), rtol=1e-9, atol=1e-12
-    )
-
-
-def test_noise_trace_norm_and_alignment_are_those_of_the_dense_matrices(case):
-    problem, matrices = case
+    norms = matrices.gradients.norm(dim=1)
+    torch.testing.assert_close(per_sample_gradient_norms(problem), norms, rtol=1e-9, atol=1e-12)
     noise, curvature = covariance(matrices.gradients), matrices.ggn
     assert noise_trace(problem).value == pytest.approx(float(noise.trace()), rel=1e-9)
     found = alignment(problem)
@@ -66,10 +61,10 @@ def test_drawn_noise_measures_lie_within_their_error_bars(case):
     assert abs(cross.value - float((noise @ curvature).trace())) < 5 * cross.standard_error
 
 
-def scalar(count: int = 30, dimension: int = 4) -> tuple[Problem, torch.Tensor, torch.Tensor]:
+def scalar() -> tuple[Problem, torch.Tensor, torch.Tensor]:
     torch.manual_seed(0)
-    x, y = torch.randn(count, dimension).double(), torch.randn(count, 1).double()
-    return Problem(nn.Linear(dimension, 1, bias=False).double(), nn.MSELoss(), (x, y), chunk=7), x, y
+    x, y = torch.randn(30, 4).double(), torch.randn(30, 1).double()
+    return Problem(nn.Linear(4, 1, bias=False).double(), nn.MSELoss(), (x, y), chunk=7), x, y
 
 
 def test_gamma_of_linear_regression_is_that_of_the_closed_form():
@@ -125,42 +120,35 @@ def test_non_uniformity_and_stability_factor_are_the_largest_eigenvalues(tanh):
 
 
 def test_loss_under_noise_on_a_smooth_network_is_what_the_trace_predicts(tanh):
-    problem, _ = tanh
-    found = noise_stability(problem, 0.01, relative_error=0.03, budget=1500)
+    found = noise_stability(tanh[0], 0.01, relative_error=0.03, budget=1500)
     assert found.kinks is None
     error = math.hypot(found.change.standard_error, found.curvature.standard_error)
     assert abs(found.change.value - found.predicted) < 4.5 * error + 0.01 * abs(found.predicted)
 
 
-def two_layers(count: int = 40) -> tuple[Problem, torch.Tensor]:
+def two_layers() -> Problem:
     torch.manual_seed(1)
-    x = torch.randn(count, 3).double()
+    x = torch.randn(40, 3).double()
     model = nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 2)).double()
-    return Problem(model, nn.CrossEntropyLoss(), (x, torch.randint(0, 2, (count,))), chunk=16), x
+    return Problem(model, nn.CrossEntropyLoss(), (x, torch.randint(0, 2, (40,))), chunk=16)
 
 
 def test_kink_term_of_a_two_layer_network_is_that_of_the_closed_form():
-    problem, x = two_layers()
-    sigma = 0.05
-    z = problem.model[0](x).detach()
-    deviation = sigma * (x.square().sum(1, keepdim=True) + 1).sqrt()
-    slope = torch.cat([problem.output_gradient(problem.outputs(c.inputs), c.targets) for c in problem.chunks])
-    delta = slope @ problem.model[2].weight.detach()
-    exact = float((delta * closed_form_kinks(z, deviation.expand_as(z))).sum() / len(x))
-    found = kink_term(problem, sigma, relative_error=0.08, budget=2000)
+    problem = two_layers()
+    exact = kinks_of_two_layers(problem, 0.05)
+    found = kink_term(problem, 0.05, relative_error=0.08, budget=2000)
     assert abs(found.value - exact) < 4.5 * found.standard_error
     assert found.standard_error < 0.1 * abs(exact)
 
 
 def test_relu_network_needs_the_kink_term():
-    problem, _ = two_layers()
+    problem = two_layers()
     # every loss falls with its logit, so that the excess of the units does not cancel
     with torch.no_grad():
         problem.model[2].weight[0].abs_()
         problem.model[2].weight[1].abs_().neg_()
-    biased = Problem(
-        problem.model, problem.loss_function, [(c.inputs, torch.ones_like(c.targets)) for c in problem.chunks]
-    )
+    inputs, targets = data_of(problem)
+    biased = Problem(problem.model, problem.loss_function, (inputs, torch.ones_like(targets)))
     found = noise_stability(biased, 0.02, relative_error=0.03, budget=3000)
     assert found.kinks is not None
     error = math.hypot(found.change.standard_error, found.kinks.standard_error)
@@ -185,9 +173,16 @@ def of_pairs(activation) -> Problem:
     return Problem(model, nn.CrossEntropyLoss(), (torch.randn(20, 3).double(), torch.randint(0, 2, (20,))), chunk=8)
 
 
+def otherwise_without_gradients(z: torch.Tensor) -> torch.Tensor:
+    if torch.is_grad_enabled():
+        return functional.max_pool1d(z[:, None], 2)[:, 0]
+    return z[:, 1::2] + (z[:, ::2] - z[:, 1::2]).abs().relu() / 2 + (z[:, ::2] - z[:, 1::2]) / 2
+
+
 @pytest.mark.parametrize(
     "activation",
     [
+        otherwise_without_gradients,
         lambda z: functional.max_pool1d(z[:, None], 2)[:, 0],
         lambda z: functional.adaptive_max_pool2d(z.view(-1, 1, 3, 2), (3, 1)).flatten(1),
         lambda z: z.view(-1, 3, 2).amax(2),
@@ -206,17 +201,6 @@ def test_the_kink_term_is_that_of_the_function_however_it_is_written(activation)
     expected = kink_term(of_pairs(by_module), 0.1, **options).value
     assert expected != 0
     assert kink_term(of_pairs(activation), 0.1, **options).value == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_network_that_computes_otherwise_without_gradients_has_the_same_kinks():
-    def pairs(z: torch.Tensor) -> torch.Tensor:
-        if torch.is_grad_enabled():
-            return functional.max_pool1d(z[:, None], 2)[:, 0]
-        return z[:, 1::2] + (z[:, ::2] - z[:, 1::2]).abs().relu() / 2 + (z[:, ::2] - z[:, 1::2]) / 2
-
-    options = {"relative_error": 1e-9, "budget": 20, "seed": 3}
-    expected = kink_term(of_pairs(lambda z: z.view(-1, 3, 2).amax(2)), 0.1, **options).value
-    assert kink_term(of_pairs(pairs), 0.1, **options).value == pytest.approx(expected, rel=1e-9)
 
 
 def test_kinks_of_the_loss_count():
@@ -264,24 +248,6 @@ def test_perturbation_identities_hold_at_a_minimum():
     assert abs(shaped.value - float(gram.square().sum())) < 4.5 * shaped.standard_error
 
 
-def test_epsilon_sharpness_reaches_the_corner_of_a_convex_function_and_reports_its_optimiser():
-    problem, x, y = scalar(dimension=2)
-    with torch.no_grad():
-        problem.model.weight.copy_(torch.linalg.lstsq(x, y).solution.T)
-    at, best = problem.vector(), 0.0
-    sides = 0.01 * (at.abs() + 1)
-    for signs in ([1, 1], [1, -1], [-1, 1], [-1, -1]):
-        with problem.at(at + sides * torch.tensor(signs)):
-            best = max(best, problem.loss())
-    found = max(
-        (epsilon_sharpness(problem, 0.01, dimensions=None, iterations=50, seed=s) for s in range(4)),
-        key=lambda f: f.value,
-    )
-    assert found.value == pytest.approx(100 * (best - problem.loss()) / (1 + problem.loss()), rel=1e-4)
-    assert found.ascent.converged
-    assert not epsilon_sharpness(problem, 0.01, dimensions=2, iterations=1).ascent.converged
-
-
 @pytest.mark.parametrize("slope", [0.0, 1e-38, 1e-20])
 def test_ascent_ends_where_the_gradient_vanishes_in_single_precision(slope):
     ramp = lambda x: (slope * float(x), torch.full((1,), slope))  # noqa: E731
@@ -327,6 +293,7 @@ def test_epsilon_sharpness_finds_what_the_optimiser_of_the_paper_finds():
     ten = epsilon_sharpness(problem, epsilon, dimensions=None)  # as many iterations as in the paper
     assert 0.5 * theirs < ten.increase <= theirs * (1 + 1e-3)
     assert ten.ascent.converged or ten.ascent.status == "10 iterations"
+    assert not epsilon_sharpness(problem, epsilon, dimensions=2, iterations=1).ascent.converged
 
 
 def test_hessian_lipschitz_estimate_of_a_cubic_is_its_constant():

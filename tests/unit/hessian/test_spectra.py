@@ -2,12 +2,10 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
 from common.hessian import (
     GGN,
     Hessian,
-    Problem,
     eigenpairs,
     frobenius_norm,
     ggn_frobenius_norm,
@@ -110,16 +108,13 @@ def test_full_quadrature_has_the_moments_of_the_spectrum(tanh):
     problem, matrices = tanh
     exact = torch.linalg.eigvalsh(matrices.hessian)
     found = spectrum(Hessian(problem), vectors=60, steps=problem.size, seed=3)
-    for name, function in (
-        ("x", lambda x: x),
-        ("x²", lambda x: x.square()),
-        ("log", lambda x: (x.clamp(min=0) + 0.1).log()),
+    for estimate, expected in (
+        (found.trace_of(lambda x: x), exact.sum()),
+        (found.trace_of(lambda x: x.square()), exact.square().sum()),
+        (found.log_determinant(0.1), (exact.clamp(min=0) + 0.1).log().sum()),
     ):
-        estimate = found.trace_of(function, name)
-        assert abs(estimate.value - float(function(exact).sum())) < 4.5 * estimate.standard_error
+        assert abs(estimate.value - float(expected)) < 4.5 * estimate.standard_error
     torch.testing.assert_close(found.weights.sum(1), torch.ones(60).double())
-    determinant = found.log_determinant(0.1)
-    assert determinant.value == pytest.approx(found.trace_of(lambda x: (x.clamp(min=0) + 0.1).log()).value)
 
 
 def test_spectral_density_integrates_to_one(tanh):
@@ -147,10 +142,8 @@ def test_frobenius_norms_lie_within_their_error_bars(case):
     for matrix, exact in ((Hessian(problem), matrices.hessian), (GGN(problem), matrices.ggn)):
         squared = squared_frobenius_norm(matrix, relative_error=0.1, budget=200, seed=2)
         assert abs(squared.value - float(exact.square().sum())) < 5 * squared.standard_error + 1e-9
-    norm = frobenius_norm(Hessian(problem), relative_error=0.1, budget=200, seed=2)
-    assert norm.value == pytest.approx(
-        math.sqrt(squared_frobenius_norm(Hessian(problem), relative_error=0.2, budget=200, seed=2).value)
-    )
+        norm = frobenius_norm(matrix, relative_error=0.05, budget=200, seed=2)
+        assert norm.value == pytest.approx(math.sqrt(squared.value))
 
 
 def test_maximum_in_a_box_is_at_a_corner_or_inside():
@@ -165,9 +158,3 @@ def test_maximum_in_a_box_is_at_a_corner_or_inside():
     cut = maximise(function, torch.tensor([0.1, 0.5, 0.2]), lambda x: x.clamp(-1, 1), 1)
     assert not cut.converged
     assert cut.status == "1 iterations"
-
-
-def test_sharpness_of_a_sum_loss_is_that_of_the_sum():
-    x, y = torch.randn(5, 2, generator=torch.Generator().manual_seed(0)), torch.zeros(5, 1)
-    one, many = (Problem(nn.Linear(2, 1), nn.MSELoss(reduction=r), (x, y), chunk=2) for r in ("mean", "sum"))
-    assert sharpness(many).estimate.value == pytest.approx(5 * sharpness(one).estimate.value, rel=1e-3)

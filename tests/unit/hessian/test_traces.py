@@ -3,7 +3,6 @@ import torch
 from torch import nn
 
 from common.hessian import (
-    GGN,
     Hessian,
     Problem,
     diagonal,
@@ -13,31 +12,20 @@ from common.hessian import (
     trace,
     traces_by_parameter,
 )
-from tests.unit.hessian.networks import family
+from tests.unit.hessian.networks import data_of, family, matrices_of, problem_of
 
 
-def blocks(problem: Problem, matrix: torch.Tensor) -> dict[str, float]:
-    parts = matrix.diagonal().split(problem.sizes)
-    return {name: float(part.sum()) for name, part in zip(problem.names, parts, strict=True)}
-
-
-def test_ggn_trace_is_exact_whatever_the_layers(case):
+def test_ggn_trace_and_diagonal_are_exact_whatever_the_layers(case):
     problem, matrices = case
+    exact = matrices.ggn.diagonal()
     estimate = trace(problem, "ggn")
-    assert estimate.value == pytest.approx(float(matrices.ggn.trace()), rel=1e-9)
+    assert estimate.value == pytest.approx(float(exact.sum()), rel=1e-9)
     assert (estimate.standard_error, estimate.converged) == (0.0, True)
-
-
-def test_ggn_traces_by_parameter_are_those_of_the_blocks(case):
-    problem, matrices = case
+    blocks = {name: float(part.sum()) for name, part in zip(problem.names, exact.split(problem.sizes), strict=True)}
     found = {name: estimate.value for name, estimate in traces_by_parameter(problem, "ggn").items()}
-    assert found == pytest.approx(blocks(problem, matrices.ggn), rel=1e-9, abs=1e-12)
-
-
-def test_ggn_diagonal_is_exact_whatever_the_layers(case):
-    problem, matrices = case
+    assert found == pytest.approx(blocks, rel=1e-9, abs=1e-12)
     found = problem.flat(diagonal(problem, "ggn").diagonal)
-    torch.testing.assert_close(found, matrices.ggn.diagonal(), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(found, exact, rtol=1e-9, atol=1e-12)
 
 
 def test_hessian_diagonal_is_exact_whatever_the_layers(case):
@@ -73,11 +61,7 @@ def test_hessian_trace_lies_within_its_error_bar_whatever_the_layers(case):
     ],
 )  # fmt: skip
 def test_each_method_is_unbiased_with_a_calibrated_standard_error(name, of, method):
-    model, inputs = family(name)
-    targets = torch.randint(0, 3, (len(inputs),), generator=torch.Generator().manual_seed(1))
-    problem = Problem(model, nn.CrossEntropyLoss(), (inputs, targets))
-    matrix = Hessian(problem) if of == "hessian" else GGN(problem)
-    exact = sum(float((matrix @ row)[i]) for i, row in enumerate(torch.eye(problem.size).double()))
+    problem, exact = problem_of(name), float(getattr(matrices_of(name), of).trace())
     scores = []
     for seed in range(24):
         estimate = trace(
@@ -89,13 +73,6 @@ def test_each_method_is_unbiased_with_a_calibrated_standard_error(name, of, meth
     assert scores.abs().max() < 4.5
     assert abs(scores.mean()) < 4.5 / 24**0.5
     assert 0.25 < scores.square().mean() < 2.6
-
-
-def test_traces_add_over_chunks_of_any_size():
-    model, inputs = family("convolutional")
-    targets = torch.zeros(len(inputs), dtype=torch.int64)
-    found = [trace(Problem(model, nn.CrossEntropyLoss(), (inputs, targets), chunk=c)).value for c in (1, 4, 100)]
-    assert found == pytest.approx([found[0]] * 3, rel=1e-10)
 
 
 def test_more_draws_are_made_until_the_wanted_error_is_reached_or_the_budget_is_spent(tanh):
@@ -130,29 +107,39 @@ def test_method_that_does_not_hold_for_a_network_is_refused_with_the_reason(tanh
         trace(shared, method="sample signs")
 
 
-def test_monte_carlo_diagonals_lie_within_their_errors():
-    for name, of in (("tanh", "hessian"), ("tanh", "ggn"), ("convolutional", "ggn"), ("tokens", "ggn")):
-        model, inputs = family(name)
-        targets = torch.zeros(len(inputs), dtype=torch.int64)
-        problem = Problem(model, nn.CrossEntropyLoss(), (inputs, targets))
-        exact, found = diagonal(problem, of, method="exact"), diagonal(problem, of, method="monte carlo", draws=100)
-        errors = problem.flat(found.standard_errors)
-        z = (problem.flat(found.diagonal) - problem.flat(exact.diagonal)) / errors.clamp(min=1e-12)
-        z = z[errors > 1e-12]
-        assert z.abs().max() < 5.5
-        assert z.square().mean() < 2.5
-        assert abs(found.trace.value - exact.trace.value) < 4.5 * found.trace.standard_error
+@pytest.mark.parametrize(
+    ("name", "of"), [("tanh", "hessian"), ("tanh", "ggn"), ("convolutional", "ggn"), ("tokens", "ggn")]
+)
+def test_monte_carlo_diagonals_lie_within_their_errors(name, of):
+    problem, exact = problem_of(name), getattr(matrices_of(name), of).diagonal()
+    found = diagonal(problem, of, method="monte carlo", draws=100)
+    errors = problem.flat(found.standard_errors)
+    z = (problem.flat(found.diagonal) - exact) / errors.clamp(min=1e-12)
+    z = z[errors > 1e-12]
+    assert z.abs().max() < 5.5
+    assert z.square().mean() < 2.5
+    assert abs(found.trace.value - float(exact.sum())) < 4.5 * found.trace.standard_error
 
 
-def test_diagonal_for_a_model_and_inputs_alone_is_that_of_the_cross_entropy(relu):
-    problem, matrices = relu
-    exact = ggn_diagonal(problem.model, problem_inputs(problem))
-    torch.testing.assert_close(problem.flat(exact), matrices.ggn.diagonal(), rtol=1e-9, atol=1e-12)
-    source = torch.Generator().manual_seed(0)
-    found = estimate_ggn_diagonal(problem.model, problem_inputs(problem), probes=50, generator=source)
-    assert abs(found.trace.value - float(matrices.ggn.trace())) < 4.5 * found.trace.standard_error
-    assert sum(float(t.sum()) for t in found.diagonal) == pytest.approx(found.trace.value)
+def test_diagonals_for_a_model_and_inputs_alone_are_those_of_the_cross_entropy():
+    """From probes, too: unbiased, and with the standard error of the trace that they report."""
+    problem, exact = problem_of("relu"), matrices_of("relu").ggn.diagonal()
+    inputs, source = data_of(problem)[0], torch.Generator().manual_seed(1)
+    found = problem.flat(ggn_diagonal(problem.model, inputs, chunk=3))
+    torch.testing.assert_close(found, exact, rtol=1e-9, atol=1e-12)
+    scores, draws = [], []
+    for _ in range(200):
+        found = estimate_ggn_diagonal(problem.model, inputs, probes=8, generator=source, chunk=3)
+        scores.append((found.trace.value - float(exact.sum())) / found.trace.standard_error)
+        draws.append(problem.flat(found.diagonal))
+        assert float(draws[-1].sum()) == pytest.approx(found.trace.value, rel=1e-12)
+    assert found.trace.samples == 8 * len(inputs)
+    scores, draws = torch.tensor(scores), torch.stack(draws)
+    assert abs(float(scores.mean())) < 4 / 200**0.5
+    assert 0.85 < float(scores.std()) < 1.25
+    assert bool(((draws.mean(0) - exact).abs() <= 5 * draws.std(0) / 200**0.5 + 1e-12).all())
 
 
-def problem_inputs(problem: Problem) -> torch.Tensor:
-    return torch.cat([chunk.inputs for chunk in problem.chunks])
+def test_one_probe_has_no_standard_error_and_is_refused():
+    with pytest.raises(ValueError, match="1 probes"):
+        estimate_ggn_diagonal(nn.Linear(2, 3), torch.ones(4, 2), probes=1, generator=torch.Generator())

@@ -1,33 +1,98 @@
+"""The networks for pictures: published parameter counts, shapes, initial weights, skip connections."""
+
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 
-from common.models import FullyConnected, MnistConvNet, initialise_uniform, rescale
+from common.models import FullyConnected, MnistConvNet, initialise_uniform, parameter_count, rescale
+from common.models.all_convolutional import AllConvolutional
+from common.models.mnist_perceptron import MnistPerceptron
+from common.models.preactivation_resnet import PreactivationResNet
+from common.models.residual import initialise_convolutions
+from common.models.residual_cifar import ResidualCifar
+from common.models.shallow_cifar import ShallowCifar
+from common.models.small_vgg import SmallVGG
+from common.models.wide_resnet import WideResNet
+
+AUTHORS_SIZES = (784, 500, 500, 500, 10)
+THIN: dict[str, Callable[[], nn.Module]] = {
+    "wide": lambda: WideResNet(10, 2, classes=7, base=4),
+    "preactivation": lambda: PreactivationResNet(11, width=4, classes=7),
+    "all convolutional": lambda: AllConvolutional(width=4, classes=7),
+    "residual": lambda: ResidualCifar(8, width=4, classes=7),
+}
 
 
-def test_mnist_network_has_21840_parameters():
-    assert sum(parameter.numel() for parameter in MnistConvNet().parameters()) == 21_840
+def initialised(model: nn.Module, seed: int) -> nn.Module:
+    source = torch.Generator().manual_seed(seed)
+    model.initialise(source) if hasattr(model, "initialise") else initialise_uniform(model, source)
+    return model
 
 
-def test_outputs_are_equal_with_and_without_gradients():
-    model, images = MnistConvNet(), torch.randn(4, 1, 28, 28)
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        (MnistConvNet, 21_840),
+        (MnistPerceptron, 9_960),
+        (AllConvolutional, 1_387_108),
+        (PreactivationResNet, 1_726_388),
+        (WideResNet, 36_546_980),
+        (lambda: WideResNet(58, 3, classes=10), 7_661_722),
+        (lambda: WideResNet(58, 3, classes=100), 7_679_092),
+        (lambda: WideResNet(58, 3, classes=200), 7_698_392),
+        (lambda: ResidualCifar(20), 269_722),
+        (lambda: ResidualCifar(20, skip=False), 269_722),
+        (lambda: ResidualCifar(56), 853_018),
+        (lambda: ResidualCifar(56, skip=False), 853_018),
+        (ShallowCifar, 1_756_426),
+        (lambda: FullyConnected(AUTHORS_SIZES), 898_510),
+        (SmallVGG, 71_410),
+    ],
+)
+def test_parameter_counts_are_the_published_ones(make: Callable[[], nn.Module], count: int) -> None:
+    with torch.device("meta"):
+        assert sum(parameter.numel() for parameter in make().parameters()) == count
+
+
+def test_parameters_are_counted_without_building_the_network() -> None:
+    assert parameter_count(AUTHORS_SIZES) == 898_510
+
+
+@pytest.mark.parametrize("name", THIN)
+@pytest.mark.parametrize("side", [16, 32, 64])
+def test_any_side_gives_a_logit_for_each_class(name: str, side: int) -> None:
+    model = THIN[name]().eval()
     with torch.no_grad():
-        without = model(images)
-    assert torch.equal(model(images).detach(), without)
-    assert without.shape == (4, 10)
+        assert model(torch.randn(2, 3, side, side)).shape == (2, 7)
 
 
-def test_initial_weights_come_from_the_generator_alone():
-    first, second, other = MnistConvNet(), MnistConvNet(), MnistConvNet()
-    for model, seed in ((first, 5), (second, 5), (other, 6)):
-        initialise_uniform(model, torch.Generator().manual_seed(seed))
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert not torch.equal(first.hidden.weight, other.hidden.weight)
+@pytest.mark.parametrize("make", [*THIN.values(), MnistConvNet], ids=[*THIN, "MNIST"])
+def test_initial_weights_come_from_the_generator_alone(make: Callable[[], nn.Module]) -> None:
+    first, second, other = (list(initialised(make(), seed).parameters()) for seed in (5, 5, 6))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    assert any(not torch.equal(a, b) for a, b in zip(first, other, strict=True))
 
 
-def test_initial_weights_fill_the_range_of_pytorchs_default():
+@pytest.mark.parametrize(
+    ("rule", "deviation", "largest"),
+    [
+        ("fan_in_normal", math.sqrt(2 / 360), math.inf),
+        ("fan_out_normal", math.sqrt(2 / 540), math.inf),
+        ("xavier_uniform", math.sqrt(2 * 6 / 900 / 3), math.sqrt(2 * 6 / 900)),
+    ],
+)
+def test_initial_weights_have_the_deviation_of_their_rule(rule: str, deviation: float, largest: float) -> None:
+    layer = nn.Sequential(nn.Conv2d(40, 60, 3))
+    initialise_convolutions(layer, torch.Generator().manual_seed(0), rule)  # type: ignore[arg-type]
+    assert float(layer[0].weight.detach().std()) == pytest.approx(deviation, rel=0.02)
+    assert float(layer[0].weight.detach().abs().max()) <= largest
+    assert float(layer[0].bias.detach().abs().max()) == 0
+
+
+def test_initial_weights_fill_the_range_of_pytorchs_default() -> None:
     layer = nn.Linear(400, 300)
     initialise_uniform(layer, torch.Generator().manual_seed(0))
     bound = 1 / math.sqrt(400)
@@ -36,9 +101,44 @@ def test_initial_weights_fill_the_range_of_pytorchs_default():
     assert float(layer.weight.detach().std()) == pytest.approx(bound / math.sqrt(3), rel=0.01)
 
 
-def test_a_layer_without_a_rule_is_refused():
-    with pytest.raises(ValueError, match="LayerNorm"):
-        initialise_uniform(nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), torch.Generator())
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda source: initialise_uniform(nn.Sequential(nn.LayerNorm(2)), source), "LayerNorm"),
+        (lambda source: initialise_convolutions(nn.Sequential(nn.LayerNorm(2)), source, "fan_out_normal"), "LayerNorm"),
+        (lambda _: ResidualCifar(18), "6n"),
+        (lambda _: WideResNet(12), "depth 12"),
+        (lambda _: PreactivationResNet(12), "depth 12"),
+        (lambda _: FullyConnected((3,)), "all positive"),
+        (lambda _: FullyConnected((3, 0, 1)), "all positive"),
+    ],
+)
+def test_layers_without_a_rule_and_sizes_that_are_no_network_are_refused(call: Callable, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        call(torch.Generator())
+
+
+def test_outputs_are_equal_with_and_without_gradients() -> None:
+    model, images = MnistConvNet(), torch.randn(4, 1, 28, 28)
+    with torch.no_grad():
+        without = model(images)
+    assert torch.equal(model(images).detach(), without)
+    assert without.shape == (4, 10)
+
+
+def test_outputs_have_the_promised_shapes() -> None:
+    assert SmallVGG()(torch.zeros(2, 3, 32, 32)).shape == (2, 2)
+    assert SmallVGG(10)(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert ShallowCifar()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert FullyConnected((784, 4, 1))(torch.zeros(3, 1, 28, 28)).shape == (3, 1)
+
+
+def test_a_network_without_hidden_layer_is_linear_and_one_with_has_relu_between() -> None:
+    inputs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    linear, deep = FullyConnected((3, 2)), FullyConnected((3, 8, 2))
+    torch.testing.assert_close(linear(2 * inputs) - linear(inputs), linear(inputs) - linear(0 * inputs))
+    hidden = torch.relu(deep.layers[0](inputs))
+    torch.testing.assert_close(deep(inputs), deep.layers[1](hidden))
 
 
 def test_rescaled_layers_leave_the_function() -> None:
@@ -47,3 +147,37 @@ def test_rescaled_layers_leave_the_function() -> None:
     rescale(model, 3.0)
     assert torch.allclose(model(inputs), before, rtol=1e-10)
     assert torch.equal(model.layers[0].get_parameter("weight"), 3 * first)
+
+
+def test_without_convolutions_a_network_with_skip_connections_still_sees_its_input() -> None:
+    images = torch.rand(3, 3, 16, 16)
+    for skip in (True, False):
+        network = ResidualCifar(8, width=4, skip=skip).eval()
+        with torch.no_grad():
+            for block in network.blocks:
+                block.convolution1.weight.zero_()
+                block.convolution2.weight.zero_()
+            spread = float(network(images).std(0).max())
+        assert (spread > 1e-4) is skip
+
+
+def test_a_wide_block_without_its_branch_is_the_identity() -> None:
+    model = WideResNet(10, 1, classes=3, base=4)
+    block = model.blocks[0]
+    with torch.no_grad():
+        block.convolution2.weight.zero_()
+        block.convolution2.bias.zero_()
+    features = torch.randn(2, 4, 8, 8)
+    assert torch.equal(block(features), features)
+
+
+@pytest.mark.parametrize("network", [WideResNet(10, 1, base=4), PreactivationResNet(11, width=4)], ids=["wide", "pre"])
+def test_narrow_shortcuts_have_the_same_gradients_in_both_memory_formats(network: torch.nn.Module) -> None:
+    images = torch.randn(16, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    found = []
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        inputs = images.to(memory_format=memory_format)
+        loss = network.to(memory_format=memory_format)(inputs).square().mean()  # type: ignore[call-overload]
+        found.append(torch.autograd.grad(loss, list(network.parameters())))
+    for first, second in zip(*found, strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Noise injection against theory: quadratics, variances, stationary points, exact return, checkpoints."""
+"""Noise injection against theory: quadratics, variances, stationary points, running statistics."""
 
 import copy
 import math
@@ -100,30 +100,6 @@ def test_more_draws_divide_the_variance_and_cost_more() -> None:
     assert float(one / four) == pytest.approx(4, rel=0.06)
 
 
-@pytest.mark.parametrize(
-    ("make", "cost"),
-    [
-        (lambda w: PlainGradient(torch.optim.SGD([w], lr=0.1)), 1),
-        (lambda w: rule_of(NoiseStability, w, 0.1), 2),
-        (lambda w: rule_of(NoiseStability, w, 0.1, draws=3, clean_weight=0.5), 7),
-        (lambda w: rule_of(WeightPerturbation, w, 0.1, draws=2), 2),
-        (lambda w: SharpnessAware(torch.optim.SGD([w], lr=0.1), rho=0.1), 2),
-    ],
-)
-def test_the_cost_is_counted_in_gradients_and_weights_return_to_the_bit(make, cost: int) -> None:
-    weight = parameter(0.123456789, -7.7)
-    before = weight.detach().clone()
-    rule, calls = make(weight), []
-
-    def loss() -> torch.Tensor:
-        calls.append(1)
-        return weight.square().sum()
-
-    rule.fill(loss)
-    assert torch.equal(weight.detach(), before)
-    assert rule.gradient_evaluations == len(calls) == cost
-
-
 def test_a_share_of_the_plain_gradient_is_mixed_in() -> None:
     loss, _ = quartic()
     noisy = draws(NoiseStability, POINT, loss, 0.5, count=1)
@@ -133,16 +109,12 @@ def test_a_share_of_the_plain_gradient_is_mixed_in() -> None:
     torch.testing.assert_close(mixed[0], 0.25 * weight.grad + 0.75 * noisy[0])
 
 
-def test_sharpness_aware_gradient_is_that_at_the_end_of_the_ascent() -> None:
-    weight = parameter(3.0, 4.0)
-    SharpnessAware(torch.optim.SGD([weight], lr=0.1), rho=0.5).fill(lambda: weight.square().sum() / 2)
-    torch.testing.assert_close(weight.grad, torch.tensor([3.3, 4.4], dtype=torch.float64))
-
-
-def test_sharpness_aware_members_have_norms_of_their_own_and_a_vanishing_gradient_stays() -> None:
-    weight = nn.Parameter(torch.tensor([[3.0, 4.0], [0.0, 0.0]], dtype=torch.float64))
-    SharpnessAware(torch.optim.SGD([weight], lr=0.1), rho=0.5, members=True).fill(lambda: weight.square().sum() / 2)
-    torch.testing.assert_close(weight.grad, torch.tensor([[3.3, 4.4], [0.0, 0.0]], dtype=torch.float64))
+@pytest.mark.parametrize("members", [False, True])
+def test_sharpness_aware_gradient_is_that_at_the_end_of_the_ascent_of_all_or_of_each_member(members: bool) -> None:
+    """A member whose gradient vanishes stays."""
+    weight = nn.Parameter(torch.tensor([[3.0, 4.0], [0.0, 0.0]], dtype=torch.float64)[: 1 + members])
+    SharpnessAware(torch.optim.SGD([weight], lr=0.1), rho=0.5, members=members).fill(lambda: weight.square().sum() / 2)
+    torch.testing.assert_close(weight.grad, 1.1 * weight.detach())
 
 
 def test_a_members_noise_does_not_depend_on_who_is_drawn_with_it() -> None:
@@ -152,42 +124,6 @@ def test_a_members_noise_does_not_depend_on_who_is_drawn_with_it() -> None:
     for _ in range(3):
         for one, two in zip(alone.draw(), both.draw(), strict=True):
             assert torch.equal(one[0], two[1])
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda model: NoiseStability(
-            torch.optim.AdamW(model.parameters(), lr=0.01),
-            GaussianNoise(list(model.parameters()), scale=0.1, generators=generator()),
-            draws=2,
-            model=model,
-        ),
-        lambda model: SharpnessAware(torch.optim.AdamW(model.parameters(), lr=0.01), rho=0.1, model=model),
-    ],
-)
-def test_a_restored_rule_goes_on_with_the_same_bits(make) -> None:
-    torch.manual_seed(0)
-    start = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 2))
-    inputs, targets = torch.randn(16, 3), torch.randint(0, 2, (16,))
-
-    def train(model: nn.Module, rule: GradientRule, steps: int) -> None:
-        for _ in range(steps):
-            rule.step(lambda: nn.functional.cross_entropy(model(inputs), targets))
-
-    whole = copy.deepcopy(start)
-    rule = make(whole)
-    train(whole, rule, 3)
-    kept = copy.deepcopy((whole.state_dict(), rule.state_dict()))
-    train(whole, rule, 4)
-    resumed = copy.deepcopy(start)
-    again = make(resumed)
-    resumed.load_state_dict(kept[0])
-    again.load_state_dict(kept[1])
-    train(resumed, again, 4)
-    ends = zip(whole.state_dict().values(), resumed.state_dict().values(), strict=True)
-    assert all(torch.equal(mine, its) for mine, its in ends)
-    assert again.gradient_evaluations == rule.gradient_evaluations
 
 
 @pytest.mark.parametrize("clean_weight", [0.0, 0.5])
@@ -212,13 +148,14 @@ def test_running_statistics_see_the_unperturbed_weights_once_a_step(
 def test_settings_without_meaning_are_refused() -> None:
     weight, other = parameter(1.0), parameter(1.0)
     optimiser = torch.optim.SGD([weight], lr=0.1)
-    with pytest.raises(ValueError, match="of the optimiser's parameters"):
-        NoiseStability(optimiser, GaussianNoise([other], scale=0.1, generators=generator()))
-    with pytest.raises(ValueError, match="draws"):
-        rule_of(NoiseStability, weight, 0.1, draws=0)
-    with pytest.raises(ValueError, match="scale"):
-        GaussianNoise([weight], scale=-1.0, generators=generator())
-    with pytest.raises(ValueError, match="members"):
-        GaussianNoise([weight], scale=1.0, generators=[generator(), generator()])
-    with pytest.raises(ValueError, match="rho"):
-        SharpnessAware(optimiser, rho=-1.0)
+    for says, make in {
+        "of the optimiser's parameters": lambda: NoiseStability(
+            optimiser, GaussianNoise([other], scale=0.1, generators=generator())
+        ),
+        "draws": lambda: rule_of(NoiseStability, weight, 0.1, draws=0),
+        "scale": lambda: GaussianNoise([weight], scale=-1.0, generators=generator()),
+        "members": lambda: GaussianNoise([weight], scale=1.0, generators=[generator(), generator()]),
+        "rho": lambda: SharpnessAware(optimiser, rho=-1.0),
+    }.items():
+        with pytest.raises(ValueError, match=says):
+            make()

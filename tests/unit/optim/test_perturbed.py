@@ -1,6 +1,5 @@
-"""Perturbed OPT: each line of Algorithm 1 on steps computed by hand, the control of equal norm, checkpoints."""
+"""Perturbed OPT: each line of Algorithm 1 on steps computed by hand, the control of equal norm."""
 
-import copy
 import math
 from typing import Any
 
@@ -67,7 +66,7 @@ def test_only_weights_whose_last_gradient_was_below_the_gate_are_perturbed() -> 
     assert ours.levels().open.tolist() == [True, False]
     assert float(ours.levels().sigma[1]) == 0
     assert ours.levels().open_share == 0.5
-    wide = rule(torch.tensor([1.0, -2.0], dtype=torch.float64), beta2=0.5)
+    wide = rule(weights.detach(), beta2=0.5)
     wide.step(lambda: linear(wide.parameters[0]))
     assert wide.levels().open.tolist() == [True, False]  # |g| = β₂ is not below it
 
@@ -113,40 +112,6 @@ def test_weights_without_curvature_are_perturbed_as_far_as_the_neighbourhood_goe
     assert ours.levels().sigma.tolist() == pytest.approx([0.3 / math.log(2) + 1e-5] * 2)
 
 
-def small_network(kind: type[PerturbedOpt]) -> tuple[nn.Module, PerturbedOpt]:
-    torch.manual_seed(3)
-    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
-    return model, kind(
-        torch.optim.Adam(model.parameters(), lr=0.01),
-        PerturbationRule(eta=1.0),
-        steps_per_epoch=2,
-        generator=torch.Generator().manual_seed(5),
-    )
-
-
-@pytest.mark.parametrize("kind", [PerturbedOpt, IsotropicOpt])
-def test_a_training_resumed_after_any_step_ends_with_the_same_bits(kind: type[PerturbedOpt]) -> None:
-    inputs = torch.randn(8, 3, generator=torch.Generator().manual_seed(1))
-
-    def step(model: nn.Module, ours: PerturbedOpt) -> None:
-        ours.step(lambda: model(inputs).square().mean())
-
-    model, ours = small_network(kind)
-    states = []
-    for _ in range(5):
-        states.append(copy.deepcopy((model.state_dict(), ours.state_dict())))
-        step(model, ours)
-    for done, (weights, state) in enumerate(states):
-        again, resumed = small_network(kind)
-        again.load_state_dict(weights)
-        resumed.load_state_dict(state)
-        for _ in range(5 - done):
-            step(again, resumed)
-        assert resumed.steps == ours.steps
-        for name, tensor in model.state_dict().items():
-            assert torch.equal(tensor, again.state_dict()[name]), name
-
-
 @pytest.mark.parametrize("kind", [PerturbedOpt, IsotropicOpt])
 def test_the_control_has_the_norm_of_algorithm_1_and_the_same_size_in_every_coordinate(
     kind: type[PerturbedOpt],
@@ -166,12 +131,10 @@ def test_the_control_has_the_norm_of_algorithm_1_and_the_same_size_in_every_coor
     assert large / small == pytest.approx(1, rel=0.08) if kind is IsotropicOpt else large / small > 20
 
 
-@pytest.mark.parametrize("wrong", [{"eta": 0.0}, {"epsilon": 0.0}, {"gamma": -1.0}, {"beta1": 1.0}, {"beta2": -0.1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"eta": 0.0}, {"epsilon": 0.0}, {"gamma": -1.0}, {"beta1": 1.0}, {"beta2": -0.1}, {"steps_per_epoch": 0}],
+)
 def test_constants_out_of_their_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="eta and epsilon"):
+    with pytest.raises(ValueError, match="steps_per_epoch" if "steps_per_epoch" in wrong else "eta and epsilon"):
         rule(torch.ones(2), **wrong)
-
-
-def test_an_epoch_without_steps_is_refused() -> None:
-    with pytest.raises(ValueError, match="steps_per_epoch"):
-        rule(torch.ones(2), steps_per_epoch=0)

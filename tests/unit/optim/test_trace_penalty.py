@@ -1,4 +1,4 @@
-"""The trace penalty against the exact trace and its gradient, through batch normalisation, and in the optimiser."""
+"""The trace penalty against the exact trace and its gradient, through batch normalisation."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -10,13 +10,11 @@ from torch import nn
 from torch.nn import functional
 
 from common.hessian import Problem, trace
-from common.models.wide_resnet import WideResNet
 from common.optim import trace_penalty
 from common.optim.trace_penalty import TracePenalty
-from common.training.images import ImageBatches
-from common.training.residual import Recipe, ResidualTraining
 
 EXAMPLES, CLASSES = 2, 3
+ESTIMATORS = pytest.mark.parametrize(("of", "probe"), [("ggn", "outputs"), ("ggn", "weights"), ("hessian", "weights")])
 
 
 def network() -> nn.Sequential:
@@ -84,7 +82,7 @@ def test_the_mean_over_all_output_signs_is_the_exact_trace_and_its_gradient_thro
     assert torch.allclose(slopes(model, mean), expected, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize(("of", "probe"), [("ggn", "outputs"), ("ggn", "weights"), ("hessian", "weights")])
+@ESTIMATORS
 def test_a_draw_is_differentiated_right_through_batch_normalisation(of: Any, probe: Any) -> None:
     model, (inputs, targets) = network(), data(4)
     penalty = TracePenalty(of, probe)
@@ -97,7 +95,7 @@ def test_a_draw_is_differentiated_right_through_batch_normalisation(of: Any, pro
     assert torch.allclose(slopes(model, draw()), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("of", "probe"), [("ggn", "outputs"), ("ggn", "weights"), ("hessian", "weights")])
+@ESTIMATORS
 def test_every_estimator_is_unbiased_in_evaluation_mode(of: Any, probe: Any) -> None:
     model, (inputs, targets) = network().eval(), data(8)
     exact = trace(Problem(model, nn.CrossEntropyLoss(), (inputs, targets)), of, method="auto", relative_error=1e-3)
@@ -120,47 +118,15 @@ def test_more_draws_and_larger_sub_batches_have_less_variance() -> None:
     assert part > one
 
 
-def test_the_loss_is_the_plain_cross_entropy_of_the_whole_batch() -> None:
-    model, (inputs, targets) = network(), data(6)
-    expected = functional.cross_entropy(model(inputs), targets)
-    for penalty in (TracePenalty(), TracePenalty(examples=3), TracePenalty(probe="weights")):
-        assert torch.equal(penalty(model, inputs, targets, torch.Generator())[0], expected)
-
-
 @pytest.mark.parametrize("penalty", [TracePenalty(examples=3), TracePenalty(probe="weights"), TracePenalty()])
-def test_running_statistics_see_each_mini_batch_once(penalty: TracePenalty) -> None:
+def test_the_loss_is_that_of_the_whole_batch_and_running_statistics_see_it_once(penalty: TracePenalty) -> None:
     plain, penalised, (inputs, targets) = network(), network(), data(6)
-    plain(inputs)
-    penalty(penalised, inputs, targets, torch.Generator())
+    expected = functional.cross_entropy(plain(inputs), targets)
+    assert torch.equal(penalty(penalised, inputs, targets, torch.Generator())[0], expected)
     for name, buffer in plain.named_buffers():
         assert torch.equal(buffer, dict(penalised.named_buffers())[name]), name
     assert "forward" not in vars(penalised[1])
     assert penalised[1].track_running_stats
-
-
-def test_the_penalty_is_in_the_gradient_that_the_optimiser_steps_along() -> None:
-    pictures = torch.randint(0, 256, (8, 3, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    batches = ImageBatches(pictures, torch.arange(8) % 3, augment=False)
-    strength, moved = 0.05, {}
-    for eta in (0.0, strength):
-        model = WideResNet(10, 1, classes=3, base=2)
-        model.initialise(torch.Generator().manual_seed(0))
-        start = torch.cat([p.detach().flatten().clone() for p in model.parameters()])
-
-        def objective(model: nn.Module, x: torch.Tensor, y: torch.Tensor, eta: float = eta) -> torch.Tensor:
-            loss, value = TracePenalty()(model, x, y, torch.Generator().manual_seed(9))
-            return loss + eta * value
-
-        recipe = Recipe(epochs=1, batch_size=8, learning_rate=1.0, momentum=0.0)
-        ResidualTraining(model, batches, recipe, torch.Generator().manual_seed(1), objective=objective).one_epoch()
-        moved[eta] = torch.cat([p.detach().flatten() for p in model.parameters()]) - start
-    model = WideResNet(10, 1, classes=3, base=2)
-    model.initialise(torch.Generator().manual_seed(0))
-    inputs, targets = next(batches.epoch(8, torch.Generator().manual_seed(1)))
-    _, value = TracePenalty()(model, inputs, targets, torch.Generator().manual_seed(9))
-    expected = -strength * slopes(model, value)
-    assert float(expected.norm()) > 0
-    assert torch.allclose(moved[strength] - moved[0.0], expected, rtol=1e-3, atol=1e-5)
 
 
 def test_what_cannot_be_estimated_is_refused() -> None:

@@ -109,8 +109,6 @@ def test_wrong_rows_sizes_and_losses_are_refused():
         FullyConnectedEnsemble((4, 1), torch.zeros(2, 6))
     with pytest.raises(ValueError, match="neither"):
         FullyConnectedEnsemble((4, 1), torch.zeros(2, 5), loss="hinge")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="all positive"):
-        FullyConnected((4,))
     with pytest.raises(ValueError, match="1 to 4"):
         Batches(4, 5, generators(1))
 

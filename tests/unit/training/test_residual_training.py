@@ -1,7 +1,9 @@
-"""Images on the device, their augmentation, schedules, and the training of one convolutional network."""
+"""Images on the device, their augmentation, schedules, and the training of one network, with and without a rule."""
 
 import copy
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,9 +13,15 @@ from torch.nn import functional
 
 from common.datasets.splits import Split
 from common.models.wide_resnet import WideResNet
-from common.training.images import PADDING, ImageBatches, Standardise
+from common.optim import GradientRule, PerturbationRule, PerturbedOpt, PlainGradient
+from common.training.images import PADDING, ImageBatches, Standardise, averaged_down
 from common.training.residual import Recipe, ResidualTraining, cross_entropy
-from common.training.schedules import linear_decay
+from common.training.rules import RuleTraining
+from common.training.schedules import constant, linear_decay
+
+RECIPE = Recipe(epochs=3, batch_size=10, learning_rate=0.05, weight_decay=0.01)
+ADAPTIVE = Recipe(epochs=3, batch_size=10, schedule=constant)
+adam = partial(torch.optim.Adam, lr=1e-3)
 
 
 def images(count: int = 24, side: int = 8, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -28,10 +36,13 @@ def network(seed: int = 0) -> WideResNet:
     return model
 
 
-def training(recipe: Recipe | None = None, **more: Any) -> ResidualTraining:
-    batches = ImageBatches(*images())
-    recipe = recipe or Recipe(epochs=3, batch_size=10, learning_rate=0.05, weight_decay=0.01)
-    return ResidualTraining(network(), batches, recipe, torch.Generator().manual_seed(1), **more)
+def training(recipe: Recipe = RECIPE, *, kind: type[ResidualTraining] = ResidualTraining, **more: Any) -> Any:
+    return kind(network(), ImageBatches(*images()), recipe, torch.Generator().manual_seed(1), **more)
+
+
+def assert_same_weights(one: nn.Module, other: nn.Module) -> None:
+    for name, tensor in one.state_dict().items():
+        assert torch.equal(tensor, other.state_dict()[name]), name
 
 
 def test_every_augmented_image_is_a_crop_of_the_padded_one_or_of_its_mirror_image() -> None:
@@ -98,18 +109,36 @@ def test_what_are_not_bytes_of_images_is_refused() -> None:
         ImageBatches(torch.zeros(2, 3, 8, 8), torch.zeros(2))
 
 
-def test_a_training_resumed_after_any_epoch_ends_with_the_same_bits() -> None:
-    straight, states = training(), []
+def perturbed(optimiser: torch.optim.Optimizer) -> PerturbedOpt:
+    constants = PerturbationRule(eta=1.0, gamma=0.5)
+    return PerturbedOpt(optimiser, constants, steps_per_epoch=3, generator=torch.Generator().manual_seed(2))
+
+
+def by_rule(rule: Callable[[torch.optim.Optimizer], GradientRule]) -> Any:
+    return training(ADAPTIVE, kind=RuleTraining, optimiser=adam, rule=rule)
+
+
+@pytest.mark.parametrize("make", [training, partial(by_rule, perturbed)])
+def test_a_training_resumed_after_any_epoch_ends_with_the_same_bits(make: Callable[[], Any]) -> None:
+    straight, states = make(), []
     while not straight.over:
         states.append(copy.deepcopy(straight.state()))
         straight.one_epoch()
     for state in states:
-        resumed = training()
+        resumed = make()
         resumed.restore(state)
         while not resumed.over:
             resumed.one_epoch()
-        for name, tensor in straight.model.state_dict().items():
-            assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+        assert getattr(resumed, "step_error", None) == getattr(straight, "step_error", None)
+        assert_same_weights(straight.model, resumed.model)
+
+
+def test_the_plain_rule_trains_as_without_a_rule_to_the_bit() -> None:
+    ours, plain = by_rule(PlainGradient), training(ADAPTIVE, optimiser=adam)
+    while not plain.over:
+        assert ours.one_epoch() == plain.one_epoch()
+        assert 0 < ours.step_error * 24 == pytest.approx(round(ours.step_error * 24))  # every image counts once
+    assert_same_weights(ours.model, plain.model)
 
 
 def test_an_epoch_is_that_of_a_plain_loop() -> None:
@@ -173,3 +202,12 @@ def test_statistics_may_be_given_as_shares_of_255() -> None:
     pictures, targets = images(9)
     by_shares = Standardise.by_shares(*Split("images", pictures, targets).channel_statistics())
     assert torch.allclose(by_shares(pictures), ImageBatches(pictures, targets).normalise(pictures), atol=1e-5)
+
+
+def test_images_are_averaged_over_squares_of_pixels() -> None:
+    pictures, _ = images(3)
+    small = averaged_down(pictures, 4)
+    assert torch.equal(small[:, :, 0, 1], pictures[:, :, :2, 2:4].float().mean((2, 3)).round().to(torch.uint8))
+    assert averaged_down(pictures, 8) is pictures
+    with pytest.raises(ValueError, match="averaged down"):
+        averaged_down(pictures, 3)
