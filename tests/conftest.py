@@ -170,6 +170,14 @@ class importable:
         forget_replications()
 
 
+def program(folder: Path, name: str, script: str) -> Path:
+    """A shell script in the place of a program."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
 def forget_replications() -> None:
     """Have the experiments imported anew, as after an edit."""
     import importlib

@@ -80,17 +80,6 @@ def test_current_runs_and_their_marker_are_left_alone(in_process: Project) -> No
     assert {path: path.stat().st_mtime_ns for path in in_process.root.glob("results/**/*.json")} == before
 
 
-def test_more_seeds_compute_the_new_ones_alone(in_process: Project) -> None:
-    execute(in_process)
-    before = modified(in_process)
-    in_process.edit("config.yaml", "smoke: {steps: 20, grid: {seed: 2}}", "smoke: {steps: 20, grid: {seed: 3}}")
-    execute(in_process)
-    after = modified(in_process)
-    assert {path for path in after if before.get(path) != after[path]} == {
-        f"smoke/decay/descent/learning_rate={rate},seed=2/outcome.json" for rate in (0.1, 0.5, 3.0)
-    }
-
-
 def test_an_edit_of_code_or_parameters_makes_the_runs_due_and_one_of_a_plot_does_not(in_process: Project) -> None:
     execute(in_process)
     in_process.edit("analysis/descent.py", 'yscale="log"', 'yscale="linear"')
