@@ -54,16 +54,9 @@ def _folders(out: Path | None = None) -> Any:
 
 def _selected(papers: list[str] | None, scale: str = "") -> dict[str, Any]:
     """The named replications, or all whose files are in order; a line says what is wrong with each of the others."""
-    from common.workflow.discovery import discover, find, healthy
+    from common.workflow.discovery import chosen
 
-    root = project_root()
-    wanted = {name: find(root, name) for name in papers} if papers else discover(root)
-    good, broken = healthy(wanted, _scale(scale))
-    if broken and (papers or not good):
-        raise UserError(next(iter(broken.values())))
-    for sentence in broken.values():
-        print(f"replicate: {sentence}", file=sys.stderr)
-    return good
+    return chosen(project_root(), papers or [], _scale(scale))[0]
 
 
 @app.command("list")

@@ -144,6 +144,11 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
+def read_json_or(path: Path, otherwise: Any) -> Any:
+    """`read_json` of a file that may not be there."""
+    return read_json(path) if path.is_file() else otherwise
+
+
 def peek_json(path: Path) -> Any:
     """The content of a JSON file that another process writes or removes; None while it is missing, empty or half."""
     try:

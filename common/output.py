@@ -4,10 +4,14 @@ import errno
 import io
 import locale
 import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+SECONDS = 60
+"""That a program may take to say what it is asked."""
 _LEFT = (errno.EPIPE, errno.EIO, errno.ENXIO)
 """Errors of a pipe whose reader has left, and of a terminal that is gone."""
 
@@ -20,6 +24,15 @@ def in_utf8() -> None:
     if not sys.flags.utf8_mode and locale.getencoding().lower().replace("-", "") != "utf8":
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def said(command: Sequence[str]) -> str | None:
+    """What a program writes to standard output; None where it fails, does not exist or does not end."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode else done.stdout
 
 
 class _Unfailing(io.FileIO):

@@ -13,6 +13,9 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from common.experiments.replication import Replication
+from common.workflow.discovery import find
+from common.workflow.state import Folders
 from tests import warm
 
 # Before torch is imported: tests run side by side, and two workers of many threads each stand in each other's way.
@@ -93,6 +96,30 @@ class Project:
         assert old in text, f"{name} does not hold {old!r}"
         self.file(name).write_text(text.replace(old, new))
 
+    @property
+    def folders(self) -> Folders:
+        """The folders that are generated here."""
+        return Folders(self.root, self.root / "results")
+
+    def replication(self) -> Replication:
+        """The example replication as its files stand now; its experiments are imported anew."""
+        forget_replications()
+        return find(self.root, "decay")
+
+    def git(self, *arguments: str) -> str:
+        """What git says here."""
+        identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+        done = self.command("git", *identity, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def commit(self, message: str) -> str:
+        """Commit all files, in a repository that is made where there is none; the commit."""
+        self.git("init", "--quiet")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+        return self.git("rev-parse", "HEAD")
+
     def records(self, scale: str = "laptop") -> dict[str, bytes]:
         """Every records.jsonl and artifact below results/<scale>, by path."""
         base = self.root / "results" / scale
@@ -141,6 +168,14 @@ class importable:
 
     def __exit__(self, *error: object) -> None:
         forget_replications()
+
+
+def program(folder: Path, name: str, script: str) -> Path:
+    """A shell script in the place of a program."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
 
 
 def forget_replications() -> None:

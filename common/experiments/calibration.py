@@ -118,13 +118,19 @@ def machine() -> dict[str, str]:
     }
 
 
-def _processor() -> str:
-    """Name, family and model: a virtual machine may call two generations by one name."""
+def cpu_facts() -> dict[str, str]:
+    """What Linux says of the first processor; empty on other systems."""
     facts: dict[str, str] = {}
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             name, _, value = line.partition(":")
             facts.setdefault(name.strip(), value.strip())
+    return facts
+
+
+def _processor() -> str:
+    """Name, family and model: a virtual machine may call two generations by one name."""
+    facts = cpu_facts()
     if "model name" not in facts:
         return platform.processor() or platform.machine()
     return f"{facts['model name']}, family {facts.get('cpu family', '?')}, model {facts.get('model', '?')}"

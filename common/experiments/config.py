@@ -4,7 +4,7 @@ import keyword
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, model_validator
 
 from common.experiments.scales import SCALES, Scale
 
@@ -28,6 +28,42 @@ MOST_RUNS = 100_000
 def is_name(text: str) -> bool:
     """Whether `text` can name a replication or an experiment: a folder, a module and a word of commands."""
     return bool(_WORDS.fullmatch(text)) and not keyword.iskeyword(text) and text not in RESERVED
+
+
+def axis_text(value: Any) -> str:
+    """How a value of an axis stands in a run's name."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def axis_points(name: str, axis: Axis) -> list[tuple[Any, dict[str, Any]]]:
+    """(value or label, parameters it sets) for each point of an axis."""
+    if isinstance(axis, int):
+        return [(value, {name: value}) for value in range(axis)]
+    if isinstance(axis, dict):
+        return list(axis.items())
+    return [(value, {name: value}) for value in axis]
+
+
+def _checked_grid(grid: dict[str, Axis]) -> dict[str, Axis]:
+    for name, axis in grid.items():
+        if isinstance(axis, int) and axis > MOST_RUNS:
+            raise ValueError(f"axis {name!r} has {axis:,} values; an experiment may have {MOST_RUNS:,} runs at most")
+        points = axis_points(name, axis)
+        if not points:
+            raise ValueError(f"axis {name!r} has no values")
+        texts = [axis_text(value) for value, _ in points]
+        for text in texts:
+            if not NAME.fullmatch(text):
+                raise ValueError(
+                    f"axis {name!r} has the value {text!r}: characters outside A-Z a-z 0-9 . _ - need a label "
+                    f"({name}: {{some_label: {{…}}}})"
+                )
+        if len(set(texts)) < len(texts):
+            raise ValueError(f"axis {name!r} has a value twice: {', '.join(texts)}")
+    return grid
+
+
+Grid = Annotated[dict[str, Axis], AfterValidator(_checked_grid)]
 
 
 class _Strict(BaseModel):
@@ -61,7 +97,7 @@ class ScaleSettings(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    grid: dict[str, Axis] = {}
+    grid: Grid = {}
     zip: list[list[str]] | None = None
     exclude: list[dict[str, Any]] | None = None
 
@@ -80,7 +116,7 @@ class ExperimentConfig(_Strict):
     """
 
     base: dict[str, Any] = {}
-    grid: dict[str, Axis] = {}
+    grid: Grid = {}
     zip: list[list[str]] = []
     exclude: list[dict[str, Any]] = []
     needs: dict[str, Need] = {}
@@ -89,32 +125,15 @@ class ExperimentConfig(_Strict):
     scales: dict[Scale, ScaleSettings] = {}
     resources: dict[Scale, Resources] = {}
 
-    @field_validator("grid")
-    @classmethod
-    def _axes_hold_values(cls, grid: dict[str, Axis]) -> dict[str, Axis]:
-        return _checked_grid(grid)
-
-    @field_validator("scales")
-    @classmethod
-    def _scale_axes_hold_values(cls, scales: dict[Scale, ScaleSettings]) -> dict[Scale, ScaleSettings]:
-        for settings in scales.values():
-            _checked_grid(settings.grid)
-        return scales
-
     @model_validator(mode="after")
     def _names_are_axes(self) -> "ExperimentConfig":
         axes = set(self.grid).union(*(settings.grid for settings in self.scales.values()))
-        for key, names in (
-            ("together", self.together),
-            ("zip", [axis for pair in self.zip for axis in pair]),
-        ):
+        chunked = [("per_job", resources.per_job or {}) for resources in self.resources.values()]
+        zipped = [axis for pair in self.zip for axis in pair]
+        for key, names in (("together", self.together), ("zip", zipped), *chunked):
             for name in names:
                 if name not in axes:
                     raise ValueError(f"{key} names {name!r}, which is no axis of the grid ({_listed(axes)})")
-        for resources in self.resources.values():
-            for name in resources.per_job or {}:
-                if name not in axes:
-                    raise ValueError(f"per_job names {name!r}, which is no axis of the grid ({_listed(axes)})")
         return self
 
     @model_validator(mode="after")
@@ -151,39 +170,6 @@ def _experiment_name(text: str) -> str:
 
 class ReplicationConfig(RootModel[dict[Annotated[str, AfterValidator(_experiment_name)], ExperimentConfig]]):
     """The whole config.yaml, by experiment."""
-
-
-def axis_text(value: Any) -> str:
-    """How a value of an axis stands in a run's name."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def axis_points(name: str, axis: Axis) -> list[tuple[Any, dict[str, Any]]]:
-    """(value or label, parameters it sets) for each point of an axis."""
-    if isinstance(axis, int):
-        return [(value, {name: value}) for value in range(axis)]
-    if isinstance(axis, dict):
-        return list(axis.items())
-    return [(value, {name: value}) for value in axis]
-
-
-def _checked_grid(grid: dict[str, Axis]) -> dict[str, Axis]:
-    for name, axis in grid.items():
-        if isinstance(axis, int) and axis > MOST_RUNS:
-            raise ValueError(f"axis {name!r} has {axis:,} values; an experiment may have {MOST_RUNS:,} runs at most")
-        points = axis_points(name, axis)
-        if not points:
-            raise ValueError(f"axis {name!r} has no values")
-        texts = [axis_text(value) for value, _ in points]
-        for text in texts:
-            if not NAME.fullmatch(text):
-                raise ValueError(
-                    f"axis {name!r} has the value {text!r}: characters outside A-Z a-z 0-9 . _ - need a label "
-                    f"({name}: {{some_label: {{…}}}})"
-                )
-        if len(set(texts)) < len(texts):
-            raise ValueError(f"axis {name!r} has a value twice: {', '.join(texts)}")
-    return grid
 
 
 def _listed(names: set[str]) -> str:

@@ -61,19 +61,14 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Hash of the names of its runs."""
-        return runs_hash(self.runs)
+        """12 hexadecimal digits that stand for its runs, by their names."""
+        names = sorted(run.key for run in self.runs)
+        return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
 
     @property
     def marker(self) -> Path:
         """Where the job's outcome lies below `results/`."""
         return Path(".jobs", self.scale, self.paper, self.experiment, f"{self.id}.json")
-
-
-def runs_hash(runs: Sequence[Run]) -> str:
-    """12 hexadecimal digits that stand for a set of runs."""
-    names = sorted(run.key for run in runs)
-    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
 
 
 def expand(paper: str, experiment: str, config: ExperimentConfig, scale: str) -> list[Run]:

@@ -7,7 +7,7 @@ from typing import Any
 from common.errors import UserError
 from common.experiments.digests import short_digest
 from common.experiments.grid import Run
-from common.experiments.outcomes import COMPUTED, Results, RunRecord
+from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
 from common.files import as_json
 
@@ -56,7 +56,7 @@ class Identities:
         found = {}
         for name, needed in self.replication.needed(run).items():
             stored = self.results.stored(needed)
-            found[name] = artifacts_digest(stored) if stored is not None else ""
+            found[name] = "" if stored is None else short_digest(stored.artifacts)
         return found
 
     def blocked_by(self, run: Run) -> str | None:
@@ -68,11 +68,6 @@ class Identities:
             if not stored.artifacts:
                 return f"it needs {needed} ({name}), which {stored.status} and left no artifact"
         return None
-
-
-def artifacts_digest(stored: RunRecord) -> str:
-    """One digest for all artifacts of a run."""
-    return short_digest(stored.artifacts)
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

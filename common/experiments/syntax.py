@@ -50,7 +50,6 @@ class Sources:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
         self.roots = (root, Path(__file__).parents[2])
         self.texts: dict[Key, list[str]] = {}
         self._modules: dict[str, Module | None] = {}
@@ -66,7 +65,8 @@ class Sources:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of all Python files of the project, of the code that reads them and of Python's version."""
-        return content_digest([*_reading_code(), *self._files()]) + f" {sys.version_info[:2]}"
+        reading = [Path(__file__), Path(__file__).with_name("digests.py")]
+        return content_digest([*reading, *self._files()]) + f" {sys.version_info[:2]}"
 
     def _files(self) -> list[Path]:
         found, seen = [], set()
@@ -173,10 +173,6 @@ class Sources:
         if self.module(f"{target.module}.{target.attribute}") is not None:
             return Target(f"{target.module}.{target.attribute}", None)
         return target
-
-
-def _reading_code() -> list[Path]:
-    return [Path(__file__), Path(__file__).with_name("digests.py")]
 
 
 @lru_cache(maxsize=2048)

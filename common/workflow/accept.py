@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
-from common.experiments import provenance
 from common.experiments.config import ReplicationConfig
 from common.experiments.grid import Run, expand
 from common.experiments.identity import Identities, same
 from common.experiments.outcomes import COMPUTED
+from common.experiments.provenance import git
 from common.experiments.replication import Replication, suggestion
-from common.files import read_json, write_json
+from common.files import read_json, read_json_or, write_json
 from common.sources import load_typed
 from common.workflow.discovery import find
 from common.workflow.state import Folders
@@ -74,7 +74,7 @@ def _accept_published(replication: Replication, experiment: str, scale: str, rea
     """Accept what is published of an experiment, whose runs are not here; metrics, figures and verdicts stay."""
     place = replication.root / "reports" / "published" / scale / replication.name
     where = f"{replication.name}/{experiment} at scale {scale}"
-    content = read_json(place / "provenance.json") if (place / "provenance.json").is_file() else {"experiments": {}}
+    content = read_json_or(place / "provenance.json", {"experiments": {}})
     facts = content["experiments"].get(experiment)
     if facts is None:
         raise UserError(f"{where}: no run lies here and nothing is published, so there is nothing to accept.")
@@ -106,7 +106,7 @@ def _settings(runs: list[Run]) -> Mapping[str, Any]:
 def _settings_at(commit: str, replication: Replication, runs: list[Run]) -> Mapping[str, Any] | None:
     """What config.yaml gave to the runs of an experiment when it stood at a commit; None where it did not name it."""
     path = replication.folder / "config.yaml"
-    text = provenance.file_at(replication.root, commit, path)
+    text = git(replication.root, "show", f"{commit}:{path.relative_to(replication.root).as_posix()}")
     if text is None or not runs:
         return None
     with tempfile.TemporaryDirectory() as folder:

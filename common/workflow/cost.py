@@ -16,7 +16,7 @@ the caller states.
 """
 
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,7 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import Identities, same
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.files import published, read_json, status_of
+from common.files import published, read_json, read_json_or, status_of
 
 SINGLE_SPREAD = 1.3
 """A single timing may be off by this factor: what equal runs on a shared machine were seen to differ by."""
@@ -46,10 +46,6 @@ class Estimate:
     lower: float
     upper: float
     basis: str
-
-    def scaled(self, factor: float) -> "Estimate":
-        """Of `factor` times as much work."""
-        return Estimate(self.seconds * factor, self.lower * factor, self.upper * factor, self.basis)
 
 
 @dataclass(frozen=True)
@@ -192,10 +188,7 @@ class Timings:
     def recorded_core_seconds(self, run: Run) -> float:
         """Processor seconds of a run as recorded, carried over to this machine."""
         fact = read_json(self.results.folder(run) / "provenance.json")
-        device = fact["device"]
-        known = device.get("calibration", {})
-        seconds: float = fact.get("processor_seconds", fact["seconds"])
-        return seconds * ratio(self.machine.seconds, known) if known else seconds
+        return self._here(fact.get("processor_seconds", fact["seconds"]), fact)
 
     def _carried_over(self, fact: Mapping[str, Any]) -> float:
         """Seconds that a recorded run would take on this machine."""
@@ -205,7 +198,11 @@ class Timings:
             return seconds
         if device.get("threads", 1) == 1:
             seconds = fact.get("processor_seconds", seconds)
-        known = device.get("calibration", {})
+        return self._here(seconds, fact)
+
+    def _here(self, seconds: float, fact: Mapping[str, Any]) -> float:
+        """What a core of this machine takes for what took a core of a recorded run's machine so many seconds."""
+        known = fact["device"].get("calibration", {})
         return seconds * ratio(self.machine.seconds, known) if known else seconds
 
     def _tried(self, run: Run, resources: Resources) -> Estimate | None:
@@ -248,8 +245,7 @@ class Timings:
     @cached_property
     def _trials(self) -> dict[tuple[str, str], dict[str, Any]]:
         path = trials_path(self.results, self.scale, self.replication.name)
-        entries: Iterable[dict[str, Any]] = read_json(path) if path.is_file() else []
-        return {(entry["experiment"], entry["setting"]): entry for entry in entries}
+        return {(entry["experiment"], entry["setting"]): entry for entry in read_json_or(path, [])}
 
     def peak_memory_mb(self, experiment: str) -> float | None:
         """The largest peak recorded or of a trial."""

@@ -1,7 +1,7 @@
 """Which replications there are: every directory under `replications/` with a paper.yaml."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from common.errors import UserError
@@ -51,6 +51,21 @@ def healthy(replications: Mapping[str, Replication], scale: str) -> tuple[dict[s
             broken[name] = sentence
         else:
             good[name] = replication
+    return good, broken
+
+
+def chosen(root: Path, papers: Collection[str], scale: str) -> tuple[dict[str, Replication], dict[str, str]]:
+    """`healthy` of the named replications or, if none is named, of all; a line says what is wrong with the others.
+
+    Raises:
+        UserError: a named one is not in order, or none is.
+    """
+    wanted = {name: find(root, name) for name in papers} if papers else discover(root)
+    good, broken = healthy(wanted, scale)
+    if broken and (papers or not good):
+        raise UserError(next(iter(broken.values())))
+    for sentence in broken.values():
+        print(f"replicate: {sentence}", file=sys.stderr)
     return good, broken
 
 

@@ -65,20 +65,15 @@ def _unclaimed(replication: Replication) -> list[str]:
     claimed = {claim.experiment for claim in all_claims}
     speaking = {claim.experiment for claim in all_claims if claim.polarity == "claim"}
     coverage = replication.paper.coverage
+    shown = {entry.experiment for entry in coverage if entry.status == "illustration"}
     words = set(re.findall(r"\w+", " ".join(f"{entry.experiment} {entry.note} {entry.reason}" for entry in coverage)))
     where = replication.folder.relative_to(replication.root)
-    silent = [name for name in replication.experiments if name not in claimed | needed | _illustrations(replication)]
+    silent = [name for name in replication.experiments if name not in claimed | needed | shown]
     missing = [name for name in replication.experiments if name in speaking - words - needed]
     return [
         *(f"{where}/claims.yaml: experiment {name} has no claim." for name in silent),
         *(f"{where}/paper.yaml: experiment {name} stands nowhere in the coverage." for name in missing),
     ]
-
-
-def _illustrations(replication: Replication) -> set[str]:
-    return {
-        entry.experiment for entry in replication.paper.coverage if entry.experiment and entry.status == "illustration"
-    }
 
 
 def _misplaced(replication: Replication) -> list[str]:

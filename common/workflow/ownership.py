@@ -40,8 +40,6 @@ ENDED = 143
 LOOK_SECONDS = 1.0
 """Between two looks at owners, where the system does not tell that they have ended."""
 
-Handler = Callable[[int, FrameType | None], Any]
-
 
 # The lock of a checkout
 

@@ -20,7 +20,7 @@ from common.errors import UserError
 from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.replication import Replication
-from common.files import published, read_json, write_json
+from common.files import published, read_json, read_json_or, write_json
 from common.workflow.analyse import metric_file
 from common.workflow.rules import Rule, check_older, check_published, claim_digest, rules, rules_at, since
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
@@ -39,8 +39,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     if provenance.dirty(root) is not False:
         raise UserError("publish: tracked files differ from the commit; commit them and run what is due.")
     analysis = folders.analysis(scale, replication.name)
-    state = analysis / "state.json"
-    if not state.is_file() or read_json(state)["digest"] != analysis_digest(replication):
+    if read_json_or(analysis / "state.json", {}).get("digest") != analysis_digest(replication):
         raise UserError(f"publish {where}: its analysis is not current; run `make reports SCALE={scale}` first.")
     for problem in folders.problems(scale, replication.name):
         if problem.split(":")[0] in experiments:
@@ -51,7 +50,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         raise UserError(f"publish {where}: no claim is decided at this scale; there is no evidence to publish.")
     states = run_states(replication, scale, folders.store)
     before = _entries(place / "verdicts.json")
-    then, fresh = _metrics(place), _metrics(analysis)
+    then, fresh = (read_json_or(folder / "metrics.json", {}) for folder in (place, analysis))
     claims = load_claims(replication.folder / "claims.yaml")
     now = rules(replication, scale, claims)
     made = {}
@@ -116,7 +115,7 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     write_json(place / "verdicts.json", verdicts)
     path = root / "reports" / "metrics" / scale / f"{replication.name}.json"
     there_are = {claim.id for claim in load_claims(replication.folder / "claims.yaml")}
-    kept = {name: facts for name, facts in (read_json(path) if path.is_file() else {}).items() if name in there_are}
+    kept = {name: facts for name, facts in read_json_or(path, {}).items() if name in there_are}
     write_json(path, {**kept, **metric_file(verdicts)})
     changed = [verdict["id"] for verdict in verdicts if verdict != before.get(verdict["id"])]
     return changed + [name for name in before if name not in {verdict["id"] for verdict in verdicts}]
@@ -183,14 +182,7 @@ def _decided_by(
 
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
     """Published verdicts by id."""
-    return {entry["id"]: entry for entry in (read_json(path) if path.is_file() else [])}
-
-
-def _metrics(place: Path) -> dict[str, list[dict[str, Any]]]:
-    """Rows of metrics by experiment; none where nothing was published."""
-    path = place / "metrics.json"
-    rows: dict[str, list[dict[str, Any]]] = read_json(path) if path.is_file() else {}
-    return rows
+    return {entry["id"]: entry for entry in read_json_or(path, [])}
 
 
 def _same_numbers(claim: Claim, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> bool:
@@ -252,11 +244,11 @@ def _write(
     for path in published(place / "figures"):
         if path.name not in wanted:
             path.unlink()
-    metrics = read_json(place / "metrics.json") if (place / "metrics.json").is_file() else {}
+    metrics = read_json_or(place / "metrics.json", {})
     fresh = read_json(analysis / "metrics.json")
     write_json(place / "metrics.json", {**metrics, **{name: fresh[name] for name in made}})
     path = place / "provenance.json"
-    before = read_json(path)["experiments"] if path.is_file() else {}
+    before = read_json_or(path, {"experiments": {}})["experiments"]
     write_json(path, {"scale": scale, "experiments": {**before, **made}})
 
 
@@ -265,4 +257,4 @@ def _mine(path: Path, made: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _others(path: Path, made: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [entry for entry in read_json(path) if entry["experiment"] not in made] if path.is_file() else []
+    return [entry for entry in read_json_or(path, []) if entry["experiment"] not in made]

@@ -18,7 +18,7 @@ from common.experiments.identity import Identities
 from common.experiments.replication import Replication
 from common.files import peek_json, status_of
 from common.workflow import ownership
-from common.workflow.discovery import discover, find, healthy
+from common.workflow.discovery import chosen
 from common.workflow.plan import JobPlan, duration_text, plan, time_left
 from common.workflow.progress import duration, in_flight
 from common.workflow.run import check_retry
@@ -75,14 +75,9 @@ def build(
     """
     check_retry(retry)
     root = folders.root
-    wanted = {name: find(root, name) for name in papers} if papers else discover(root)
-    if not wanted:
+    replications, broken = chosen(root, papers, scale)
+    if not replications:
         raise UserError(f"{root / 'replications'}: no replication there; a directory with a paper.yaml is one.")
-    replications, broken = healthy(wanted, scale)
-    if broken and (papers or not replications):
-        raise UserError(next(iter(broken.values())))
-    for sentence in broken.values():
-        print(f"replicate: {sentence}", file=sys.stderr)
     cores = cores or os.cpu_count() or 1
     ownership.end_with(ownership.owners(os.environ, ownership.MAKE))  # from here on: it may wait for long
     with ownership.checkout(folders.results, lambda sentence: _waits(sentence, wait)):

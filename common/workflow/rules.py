@@ -24,6 +24,7 @@ from common.claims.schema import DECIDING, Claim, load_claims
 from common.claims.wording import former_text, rule_text
 from common.errors import UserError
 from common.experiments.digests import short_digest
+from common.experiments.provenance import git
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
 from common.files import read_json
@@ -99,7 +100,7 @@ def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
         UserError: the commit has no such file.
     """
     path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    shown = _git(replication.root, "show", f"{commit}:{path}")
+    shown = git(replication.root, "show", f"{commit}:{path}")
     if shown is None:
         raise UserError(f"publish: commit {commit[:12]} of the runs has no {path}; commit it, then run again.")
     found = {}
@@ -115,7 +116,7 @@ def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
 def since(replication: Replication, claims: Sequence[Claim]) -> dict[str, str]:
     """The commit from which on each claim has been decided as it is now; claims that are not committed are left out."""
     path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    listed = _git(replication.root, *("log", "--topo-order", "--format=%H", "--", path)) or ""
+    listed = git(replication.root, *("log", "--topo-order", "--format=%H", "--", path)) or ""
     wanted = {claim.id: claim_digest(claim) for claim in claims}
     found: dict[str, str] = {}
     for commit in listed.split():
@@ -208,7 +209,7 @@ def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seed
 def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
     """The replication and our code at a commit, in a folder for the time being."""
     paths = ["common", "data", f"replications/{replication.name}"]
-    there = [path for path in paths if _git(replication.root, "cat-file", "-t", f"{commit}:{path}") == "tree\n"]
+    there = [path for path in paths if git(replication.root, "cat-file", "-t", f"{commit}:{path}") == "tree\n"]
     packed = subprocess.run(
         ["git", "-C", str(replication.root), "archive", commit, *there], capture_output=True, check=True
     )
@@ -216,8 +217,3 @@ def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
         with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
             archive.extractall(folder, filter="data")
         yield Path(folder)
-
-
-def _git(root: Path, *arguments: str) -> str | None:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
-    return None if done.returncode else done.stdout

@@ -2,14 +2,14 @@
 
 import os
 import re
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
 
 from common.errors import UserError
 from common.experiments.replication import suggestion
+from common.output import said
 
 _LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")
 
@@ -23,7 +23,7 @@ def minutes_left() -> float | None:
     """Minutes until Slurm ends this job; None outside of one, without a limit, or where Slurm does not say."""
     if not inside_a_job():
         return None
-    return as_minutes(_said(["squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%L"]).strip())
+    return as_minutes((said(["squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%L"]) or "").strip())
 
 
 def as_minutes(text: str) -> float | None:
@@ -47,22 +47,13 @@ def check_cluster(partitions: Iterable[str], status_command: str = "squeue", acc
     Raises:
         UserError: a partition that `sinfo` does not show, or accounts asked for where none are kept.
     """
-    known = _said(["sinfo", "-h", "-o", "%R"]).split()
+    known = (said(["sinfo", "-h", "-o", "%R"]) or "").split()
     for name in partitions if known else ():
         if name not in known:
             raise UserError(f"the cluster has no partition {name!r} (slurm/config.yaml){suggestion(name, known)}")
     if status_command != "sacct" and account is None:
         return
-    if "accounting_storage/none" in _said(["scontrol", "show", "config"]):
+    if "accounting_storage/none" in (said(["scontrol", "show", "config"]) or ""):
         mended = "take `slurm_account` out of" if account else "set `slurm-status-command: squeue` in"
         asks = "" if account else ", which sacct asks for"
         raise UserError(f"the cluster keeps no accounts{asks}: {mended} slurm/config.yaml.")
-
-
-def _said(command: Sequence[str]) -> str:
-    """The output of a Slurm command; empty where it fails, does not exist or does not end."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""

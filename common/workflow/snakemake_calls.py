@@ -7,7 +7,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.experiments.identity import Identities
 from common.experiments.replication import Replication
-from common.files import read_json
+from common.files import read_json_or
 from common.workflow.state import Folders, analysis_digest
 
 
@@ -19,8 +19,7 @@ def touch(replication: Replication, scale: str, folders: Folders) -> None:
         return
     targets = [f"results/{job.marker.as_posix()}" for job in jobs]
     analysis = folders.analysis(scale, replication.name)
-    made = read_json(analysis / "state.json") if (analysis / "state.json").is_file() else {}
-    if made.get("digest") == analysis_digest(replication):
+    if read_json_or(analysis / "state.json", {}).get("digest") == analysis_digest(replication):
         targets = [f"analysis/{scale}/{replication.name}/verdicts.json"]
     _snakemake(folders.root, scale, "--touch", *targets)
 

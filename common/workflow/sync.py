@@ -58,22 +58,13 @@ def stage_name(paper: str, scale: str) -> str:
     return f"{paper}-{scale}"
 
 
-def paper_outputs(paper: str, scale: str) -> list[str]:
-    """The folders that a stage of a paper tracks."""
-    return [f"results/{scale}/{paper}", f"results/.jobs/{scale}/{paper}", f"analysis/{scale}/{paper}"]
-
-
-def metrics_file(paper: str, scale: str) -> str:
-    """The DVC metric of a paper at a scale, kept in git."""
-    return f"reports/metrics/{scale}/{paper}.json"
-
-
 def _paper_stage(paper: str, scale: str) -> dict[str, Any]:
+    outputs = (f"results/{scale}/{paper}", f"results/.jobs/{scale}/{paper}", f"analysis/{scale}/{paper}")
     return {
         "cmd": f"replicate reports {paper} --scale {scale} --no-pages",
         "deps": [f"replications/{paper}", *_SHARED_INPUTS],
-        "outs": [_kept(path) for path in paper_outputs(paper, scale)],
-        "metrics": [{metrics_file(paper, scale): {"cache": False, "persist": True}}],
+        "outs": [_kept(path) for path in outputs],
+        "metrics": [{f"reports/metrics/{scale}/{paper}.json": {"cache": False, "persist": True}}],
     }
 
 

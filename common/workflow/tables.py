@@ -1,5 +1,6 @@
 """Tables for the terminal: replications, plan, run outcomes, claims. Each has its rows as plain data too."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from rich.table import Table
 
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
-from common.files import read_json
+from common.files import read_json_or
 from common.workflow.plan import JobPlan, duration_text, machine_text
 from common.workflow.progress import duration, in_flight, remaining
 from common.workflow.state import Folders, run_states
@@ -139,10 +140,7 @@ def status_rows(replications: Mapping[str, Replication], scale: str, results: Re
 
 def status_table(rows: Sequence[Mapping[str, Any]], scale: str, results: Path) -> None:
     """Print outcomes by experiment with each reason once, and the jobs in flight."""
-    groups: dict[tuple[str, str, str, str], int] = {}
-    for row in rows:
-        key = (row["paper"], row["experiment"], row["outcome"], row["reason"])
-        groups[key] = groups.get(key, 0) + 1
+    groups = Counter((row["paper"], row["experiment"], row["outcome"], row["reason"]) for row in rows)
     table = _table(["replication", "experiment", ">runs", "outcome", "reason"])
     for (paper, experiment, outcome, reason), count in groups.items():
         table.add_row(paper, experiment, str(count), _coloured(outcome), escape(reason))
@@ -164,7 +162,7 @@ def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Fol
     rows = []
     for name, replication in replications.items():
         path = folders.analysis(scale, name) / "verdicts.json"
-        verdicts = {verdict["id"]: verdict for verdict in read_json(path)} if path.is_file() else {}
+        verdicts = {verdict["id"]: verdict for verdict in read_json_or(path, [])}
         for claim in load_claims(replication.folder / "claims.yaml"):
             found = verdicts.get(claim.id, {"verdict": "not run", "reason": f"no analysis at scale {scale} yet"})
             row = {"paper": name, "id": claim.id, "experiment": claim.experiment, "scale": scale}
@@ -223,10 +221,7 @@ def comparison_table(comparison: "Comparison") -> None:
 
 def counts_text(values: Iterable[str]) -> str:
     """`3 reproduced, 1 inconclusive`."""
-    counts: dict[str, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    return ", ".join(f"{count} {value}" for value, count in counts.items()) or "none"
+    return ", ".join(f"{count} {value}" for value, count in Counter(values).items()) or "none"
 
 
 def _table(columns: Sequence[str]) -> Table:

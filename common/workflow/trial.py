@@ -5,7 +5,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
-from common.files import published, read_json, write_json
+from common.files import published, read_json, read_json_or, write_json
 from common.workflow.cost import SINGLE_SPREAD, setting, trials_path
 from common.workflow.discovery import find, make_importable
 from common.workflow.state import Folders
@@ -25,30 +24,6 @@ START_SECONDS = 300.0
 """How long a call may take until its first report of progress (data, model, first step)."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A call of `run()` that was stopped after a while.
-
-    Attributes:
-        setting: of its runs, the seed left out.
-        runs: how many runs it computes together.
-        seconds: that the whole call would take at the rate seen, with bounds from the parts of the trial.
-        disk_mb: of all its runs' records and artifacts, as far as they grow with the progress.
-        code: digest of the code that was timed.
-    """
-
-    experiment: str
-    setting: str
-    runs: int
-    seconds: float
-    lower: float
-    upper: float
-    peak_memory_mb: float
-    disk_mb: float
-    device: str
-    code: str
-
-
 def try_calls(replication: Replication, scale: str, folders: Folders, seconds: float) -> Iterator[str]:
     """Start every distinct call that has a due run, for about `seconds` each; yields a line for each.
 
@@ -56,9 +31,7 @@ def try_calls(replication: Replication, scale: str, folders: Folders, seconds: f
     are out of reach, it tells no progress) is named with the reason.
     """
     path = trials_path(folders.store, scale, replication.name)
-    kept: dict[tuple[str, str], dict[str, Any]] = {}
-    if path.is_file():
-        kept = {(entry["experiment"], entry["setting"]): entry for entry in read_json(path)}
+    kept = {(entry["experiment"], entry["setting"]): entry for entry in read_json_or(path, [])}
     for runs in distinct_calls(replication, scale, folders.store):
         found = _in_a_process(replication, scale, folders, runs[0], seconds)
         name = f"{replication.name}/{runs[0].experiment}/{setting(runs[0])}"
@@ -122,6 +95,11 @@ def trial_step(folders: Folders, answer: Path, target: str, scale: str, seconds:
 
 
 def _try(replication: Replication, scale: str, runs: Sequence[Run], scratch: Path, seconds: float) -> dict[str, Any]:
+    """What stands in the file of trials, or a `reason`.
+
+    `seconds` is what the whole call would take at the rate seen, with bounds from the parts of the trial; `disk_mb` is
+    of the records and artifacts of all its runs, as far as they grow with the progress; `code` tells what was timed.
+    """
     from common.experiments import provenance
     from common.experiments.call import Conditions
     from common.experiments.context import Clock
@@ -151,20 +129,18 @@ def _try(replication: Replication, scale: str, runs: Sequence[Run], scratch: Pat
         return {"reason": "it told no progress"}
     reached = 1.0 if whole else points[-2][1]
     seconds, lower, upper = estimate
-    return asdict(
-        Trial(
-            experiment=experiment,
-            setting=setting(runs[0]),
-            runs=len(runs),
-            seconds=seconds,
-            lower=lower,
-            upper=upper,
-            peak_memory_mb=_peak_memory_mb(provenance.peak_memory_mb(), device),
-            disk_mb=_records_mb(results.root / ".work") / reached,
-            device=device.type,
-            code=replication.code_digest(experiment, "run"),
-        )
-    )
+    return {
+        "experiment": experiment,
+        "setting": setting(runs[0]),
+        "runs": len(runs),
+        "seconds": seconds,
+        "lower": lower,
+        "upper": upper,
+        "peak_memory_mb": _peak_memory_mb(provenance.peak_memory_mb(), device),
+        "disk_mb": _records_mb(results.root / ".work") / reached,
+        "device": device.type,
+        "code": replication.code_digest(experiment, "run"),
+    }
 
 
 def _extrapolated(

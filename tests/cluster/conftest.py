@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from common.workflow.discovery import find
@@ -141,12 +142,8 @@ class Checkout:
         for path in (self.root / "held").glob("*"):
             pid = int(path.name)
             try:
-                environment = dict(
-                    entry.split("=", 1)
-                    for entry in Path(f"/proc/{pid}/environ").read_text(errors="replace").split("\0")
-                    if "=" in entry
-                )
-            except OSError:
+                environment = psutil.Process(pid).environ()
+            except psutil.Error:
                 continue
             array, task = environment.get("SLURM_ARRAY_JOB_ID"), environment.get("SLURM_ARRAY_TASK_ID")
             job = f"{array}_{task}" if array else environment.get("SLURM_JOB_ID", "")

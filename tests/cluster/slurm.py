@@ -18,9 +18,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from tests.cluster import accounting
 from tests.system_packages import one_apt
@@ -81,17 +84,15 @@ class Cluster:
 
     def down(self) -> None:
         """End jobs and daemons, and every process that came of them."""
-        if self.pid("slurmctld") is not None:
+        if self.daemon("slurmctld") is not None:
             self.run("scancel", "--user", _user(), check=False)
             self.run("scancel", "--full", "--signal=KILL", "--user", _user(), check=False)
         doomed = self.processes()
-        for pid in doomed:
-            _signal(pid, signal.SIGTERM)
-        end = time.monotonic() + 5
-        while time.monotonic() < end and any(_alive(pid) for pid in doomed):
-            time.sleep(0.1)
-        for pid in {*doomed, *self.processes()}:
-            _signal(pid, signal.SIGKILL)
+        for process in doomed:
+            _signal(process, signal.SIGTERM)
+        psutil.wait_procs(doomed, timeout=5)
+        for process in {*doomed, *self.processes()}:
+            _signal(process, signal.SIGKILL)
 
     def run(self, *command: str, check: bool = True) -> str:
         """The output of a Slurm command."""
@@ -114,50 +115,48 @@ class Cluster:
 
     def start_controller(self) -> None:
         """Start slurmctld where it does not run."""
-        if self.pid("slurmctld") is None:
+        if self.daemon("slurmctld") is None:
             self._daemon("slurmctld", "-f", str(self.folder / "slurm.conf"))
 
     def start_node(self, number: int) -> None:
         """Start the slurmd of a node where it does not run."""
-        if self.pid(f"slurmd.node{number}") is None:
+        if self.daemon(f"slurmd.node{number}") is None:
             self._daemon("slurmd", "-f", str(self.folder / "slurm.conf"), "-N", f"node{number}", node=str(number))
 
     def kill_controller(self, job: str) -> None:
         """SIGKILL to slurmctld, once it has saved which jobs run: a change of `job` makes it save."""
-        pid, saved, mark = self.pid("slurmctld"), self.folder / "state" / "job_state", f"saved-{time.time_ns()}"
-        assert pid is not None
+        controller, saved = self.daemon("slurmctld"), self.folder / "state" / "job_state"
+        assert controller is not None
+        mark = f"saved-{time.time_ns()}"
         self.run("scontrol", "update", f"jobid={job}", f"comment={mark}")
         wait_for(lambda: saved.is_file() and mark.encode() in saved.read_bytes(), 300, "slurmctld to save its state")
-        _signal(pid, signal.SIGKILL)
-        wait_for(lambda: not _alive(pid), 30, "slurmctld to end")
+        _signal(controller, signal.SIGKILL)
+        wait_for(lambda: self.daemon("slurmctld") is None, 30, "slurmctld to end")
 
     def kill_node(self, number: int) -> None:
         """SIGKILL to a node's slurmd, its steps and all that they run: the machine is gone."""
-        pid = self.pid(f"slurmd.node{number}")
-        assert pid is not None
-        doomed = {pid, *self.steps(number)}
-        for process in [*doomed, *_descendants(doomed)]:
+        name = f"slurmd.node{number}"
+        daemon = self.daemon(name)
+        assert daemon is not None
+        doomed = [daemon, *(process for process in self.processes() if _is_step_of(process, number))]
+        for process in [*doomed, *_below(doomed)]:
             _signal(process, signal.SIGKILL)
-        wait_for(lambda: not _alive(pid), 30, f"the slurmd of node{number} to end")
+        wait_for(lambda: self.daemon(name) is None, 30, f"{name} to end")
 
-    def steps(self, number: int) -> list[int]:
-        """The slurmstepd processes of a node."""
-        mark = f"{NODE_MARK}={number}\0"
-        return [pid for pid in self.processes() if _name(pid).startswith("slurmstepd") and mark in _environment(pid)]
-
-    def pid(self, daemon: str) -> int | None:
+    def daemon(self, name: str) -> psutil.Process | None:
         """The process of a daemon, None where it does not run."""
-        path = self.folder / "run" / f"{daemon}.pid"
+        path = self.folder / "run" / f"{name}.pid"
         try:
-            pid = int(path.read_text())
-        except (OSError, ValueError):
+            process = psutil.Process(int(path.read_text()))
+        except (OSError, ValueError, psutil.Error):
             return None
-        return pid if _alive(pid) and str(self.folder) in _environment(pid) else None
+        alive = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process if alive and _environment(process).get(MARK) == str(self.folder) else None
 
-    def processes(self) -> list[int]:
+    def processes(self) -> list[psutil.Process]:
         """Every process of this cluster: daemons, steps, and what they started."""
-        marked = {pid for pid in _all_processes() if f"{MARK}={self.folder}\0" in _environment(pid)}
-        return sorted(marked | set(_descendants(marked)))
+        marked = [one for one in psutil.process_iter() if _environment(one).get(MARK) == str(self.folder)]
+        return [process for process in {*marked, *_below(marked)} if process.pid != os.getpid()]
 
     def _daemon(self, *command: str, node: str = "") -> None:
         environment = {**self.environment, NODE_MARK: node}
@@ -166,7 +165,7 @@ class Cluster:
             raise Unavailable(f"{command[0]} does not start: {done.stderr.strip().splitlines()[-1:]}")
 
     def _start_munge(self) -> None:
-        if self.pid("munged") is not None:
+        if self.daemon("munged") is not None:
             return
         key = self.folder / "munge.key"
         if not key.is_file():
@@ -304,53 +303,32 @@ def _free_ports(count: int) -> list[int]:
             one.close()
 
 
-def _all_processes() -> Iterator[int]:
-    return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and int(path.name) != os.getpid())
-
-
-def _environment(pid: int) -> str:
+def _environment(process: psutil.Process) -> dict[str, str]:
     try:
-        return Path(f"/proc/{pid}/environ").read_text(errors="replace")
-    except OSError:
-        return ""
+        return dict(process.environ())
+    except psutil.Error:
+        return {}
 
 
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
+def _is_step_of(process: psutil.Process, node: int) -> bool:
+    """Whether a process is a slurmstepd of a node."""
+    with suppress(psutil.Error):
+        return process.name().startswith("slurmstepd") and _environment(process).get(NODE_MARK) == str(node)
+    return False
 
 
-def _descendants(roots: "set[int] | frozenset[int]") -> list[int]:
-    children: dict[int, list[int]] = {}
-    for pid in _all_processes():
-        try:
-            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(pid)
-    found: list[int] = []
-    waiting = list(roots)
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
+def _below(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """What they started, and what that started."""
+    found = []
+    for process in processes:
+        with suppress(psutil.Error):
+            found += process.children(recursive=True)
     return found
 
 
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
 
 
 def _user() -> str:

@@ -21,31 +21,33 @@ def checkout(cluster: Cluster, tmp_path: Path) -> Iterator[Checkout]:
     checkout.close()
 
 
-def edit_profile(checkout: Checkout, old: str, new: str) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "slurm_partition: cpu ",
+            "slurm_partition: cpus ",
+            "the cluster has no partition 'cpus' (slurm/config.yaml); did you mean 'cpu'?",
+        ),
+        (
+            "slurm-status-command: squeue",
+            "slurm-status-command: sacct",
+            "the cluster keeps no accounts, which sacct asks for: set `slurm-status-command: squeue` in "
+            "slurm/config.yaml.",
+        ),
+    ],
+)
+def test_what_the_cluster_lacks_is_named_before_anything_is_submitted(
+    checkout: Checkout, old: str, new: str, sentence: str
+) -> None:
     path = checkout.root / "slurm/config.yaml"
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-
-
-def test_a_partition_that_does_not_exist_is_named_before_anything_is_submitted(checkout: Checkout) -> None:
-    edit_profile(checkout, "slurm_partition: cpu ", "slurm_partition: cpus ")
     process = checkout.submit("--", "analysis/laptop/decay/verdicts.json")
     wait_for(lambda: process.poll() is not None, PATIENCE, "Snakemake to refuse")
     assert process.returncode == 1
-    assert "the cluster has no partition 'cpus' (slurm/config.yaml); did you mean 'cpu'?" in checkout.log
-    assert "sbatch" not in checkout.log
-
-
-def test_without_accounting_sacct_is_refused_before_anything_is_submitted(checkout: Checkout) -> None:
-    edit_profile(checkout, "slurm-status-command: squeue", "slurm-status-command: sacct")
-    process = checkout.submit("--", "analysis/laptop/decay/verdicts.json")
-    wait_for(lambda: process.poll() is not None, PATIENCE, "Snakemake to refuse")
-    assert process.returncode == 1
-    assert (
-        "the cluster keeps no accounts, which sacct asks for: set `slurm-status-command: squeue` in slurm/config.yaml."
-        in checkout.log
-    )
+    assert sentence in checkout.log
     assert "sbatch" not in checkout.log
 
 

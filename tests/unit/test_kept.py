@@ -18,22 +18,16 @@ def test_a_value_is_computed_once_for_a_key(tmp_path: Path) -> None:
     assert kept(tmp_path, "name", "key", lambda: "again") == "again"
 
 
-@pytest.mark.parametrize("position", [0, 70, -2])
-def test_a_damaged_file_is_ignored(position: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("spoilt", [0, 70, -2, b"", b"\xff\xfe\n\n", b"one line"])
+def test_a_damaged_emptied_or_foreign_file_is_ignored(spoilt: int | bytes, tmp_path: Path) -> None:
     kept(tmp_path, "name", "key", lambda: ["value"])
     path = tmp_path / FOLDER / "name.json"
     content = bytearray(path.read_bytes())
-    content[position] ^= 1
-    path.write_bytes(content)
+    if isinstance(spoilt, int):
+        content[spoilt] ^= 1
+    path.write_bytes(content if isinstance(spoilt, int) else spoilt)
     assert kept(tmp_path, "name", "key", lambda: "anew") == "anew"
     assert kept(tmp_path, "name", "key", refuse) == "anew"
-
-
-@pytest.mark.parametrize("left", [b"", b"\xff\xfe\n\n", b"one line"])
-def test_an_emptied_or_foreign_file_is_ignored(left: bytes, tmp_path: Path) -> None:
-    kept(tmp_path, "name", "key", lambda: ["value"])
-    (tmp_path / FOLDER / "name.json").write_bytes(left)
-    assert kept(tmp_path, "name", "key", lambda: "anew") == "anew"
 
 
 def test_where_nothing_can_be_kept_the_value_is_computed(tmp_path: Path) -> None:

@@ -142,26 +142,11 @@ def test_numbers_are_those_of_the_dense_hessian(place: Path, measure: Measure, e
     torch.manual_seed(3)
     model = make("small").eval()
     checkpoint = f"w.{ending}"
-    if ending == "pt":
-        torch.save({"state_dict": model.state_dict(), "epoch": 7}, checkpoint)
-    else:
-        save_file(model.state_dict(), checkpoint)
-    done = measure(
-        "nets:small",
-        "--checkpoint",
-        checkpoint,
-        "--data",
-        "dots",
-        "--split",
-        "test",
-        "--loss",
-        loss,
-        "--what",
-        "loss,trace,sharpness",
-        "--relative-error",
-        "0.05",
-        "--json",
-    )
+    torch.save({"state_dict": model.state_dict(), "epoch": 7}, "w.pt")
+    save_file(model.state_dict(), "w.safetensors")
+    on = f"--checkpoint {checkpoint} --data dots --split test --loss {loss}"
+    asked = "--what loss,trace,sharpness --relative-error 0.05 --json"
+    done = measure("nets:small", *on.split(), *asked.split())
     assert done.code == 0, done.err
     result = json.loads(done.out)
     rows = {row["name"]: row for row in result["measures"]}

@@ -69,28 +69,21 @@ def test_lint_names_every_mark_of_the_scaffold(started: Project) -> None:
     assert {line.split(": ")[0] for line in done.stdout.splitlines() if "still scaffold" in line} == marks
 
 
-def test_lint_names_what_lacks_a_source_a_claim_or_a_unit(started: Project) -> None:
+def test_lint_names_what_lacks_a_source_or_a_unit_and_a_file_that_is_no_experiment(started: Project) -> None:
     folder = started.root / "replications" / "averages_of_draws"
-    claims, experiment = folder / "claims.yaml", folder / "averaging.py"
+    claims, experiment, helper = folder / "claims.yaml", folder / "averaging.py", folder / "helper.py"
     before = {path: path.read_text() for path in (claims, experiment)}
     try:
+        helper.touch()
         claims.write_text(before[claims].replace("locator: Fig. 1", 'locator: ""'))
         experiment.write_text(before[experiment].replace('unit="draws", ', ""))
         said = started.replicate("lint", "averages_of_draws").stdout
     finally:
+        helper.unlink()
         for path, text in before.items():
             path.write_text(text)
     assert "claim fig1-more-draws-smaller-error has no locator" in said
     assert "averaging.draws: no unit" in said
-
-
-def test_lint_names_a_file_beside_the_experiments_that_is_none(started: Project) -> None:
-    helper = started.root / "replications" / "averages_of_draws" / "helper.py"
-    helper.touch()
-    try:
-        said = started.replicate("lint", "averages_of_draws").stdout
-    finally:
-        helper.unlink()
     assert "replications/averages_of_draws/helper.py: config.yaml has no experiment 'helper'" in said
 
 

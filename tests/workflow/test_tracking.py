@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import UserError
+from common.workflow import archives
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
 pytestmark = pytest.mark.slow
@@ -17,13 +19,6 @@ def dvc(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]"
     return project.command(sys.executable, "-m", "dvc", *arguments)
 
 
-def git(project: Project, *arguments: str) -> str:
-    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    done = project.command("git", *identity, *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def tracked(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A committed checkout with a remote, its laptop results made by `dvc repro`, recorded and pushed."""
@@ -31,16 +26,14 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = make_project(place / "checkout", {"decay": EXAMPLE})
     for name in ("requirements-torch.txt", "requirements.lock", ".gitignore", ".dvcignore"):
         shutil.copy(ROOT / name, project.root / name)
-    git(project, "init", "--quiet")
+    project.git("init", "--quiet")
     assert dvc(project, "init", "--quiet").returncode == 0
     assert dvc(project, "remote", "add", "--default", "folder", str(place / "remote")).returncode == 0
     assert project.replicate("sync").returncode == 0
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "--message", "start")
+    project.commit("start")
     done = dvc(project, "repro")
     assert done.returncode == 0, done.stdout + done.stderr
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "--message", "results")
+    project.commit("results")
     assert dvc(project, "push").returncode == 0
     return project
 
@@ -55,13 +48,13 @@ def test_repro_makes_results_report_and_metric(tracked: Project) -> None:
     assert (tracked.root / "reports/index.html").is_file()
     metric = json.loads((tracked.root / "reports/metrics/laptop/decay.json").read_text())
     assert metric["fig1-larger-steps-descend-faster"]["verdict"] == "reproduced"
-    assert "reports/metrics/laptop/decay.json" in git(tracked, "ls-files")
-    assert "results/" not in git(tracked, "ls-files")
+    assert "reports/metrics/laptop/decay.json" in tracked.git("ls-files")
+    assert "results/" not in tracked.git("ls-files")
     assert "up to date" in dvc(tracked, "status").stdout
 
 
 def test_pull_after_a_clone_asks_for_what_is_recorded_alone(tracked: Project, tmp_path: Path) -> None:
-    git(tracked, "clone", "--quiet", str(tracked.root), str(tmp_path / "clone"))
+    tracked.git("clone", "--quiet", str(tracked.root), str(tmp_path / "clone"))
     clone = Project(tmp_path / "clone")
     shutil.copytree(clone.root / "replications/decay", clone.root / "replications/never_recorded")
     done = clone.replicate("pull")
@@ -139,6 +132,7 @@ def test_results_of_a_box_without_the_workflow_are_adopted_elsewhere(
 ) -> None:
     box = tmp_path / place
     assert project.replicate("run", "decay", "--scale", "laptop", "--out", str(box)).returncode == 0
+    assert not (project.root / "results").exists()
     if box.suffix:
         shutil.rmtree(tmp_path / "box")
     done = project.replicate("adopt", str(box), "--scale", "laptop")
@@ -171,26 +165,21 @@ def test_results_of_other_code_are_refused_with_the_reason(project: Project, tmp
 def test_an_archive_is_told_from_a_folder_by_its_name(
     tmp_path: Path, name: str, folder: str, archive: str | None
 ) -> None:
-    from common.workflow.archives import archive_place
-
-    assert archive_place(tmp_path / name) == (tmp_path / folder, None if archive is None else tmp_path / archive)
+    assert archives.archive_place(tmp_path / name) == (
+        tmp_path / folder,
+        None if archive is None else tmp_path / archive,
+    )
 
 
 @pytest.mark.parametrize("name", ["box.zip", "box.tar.xz"])
 def test_an_archive_that_is_not_made_is_one_sentence(tmp_path: Path, name: str) -> None:
-    from common.errors import UserError
-    from common.workflow.archives import archive_place
-
     with pytest.raises(UserError, match=r"of archives only .tar, .tar.gz, .tgz are made"):
-        archive_place(tmp_path / name)
+        archives.archive_place(tmp_path / name)
 
 
 def test_an_archive_is_split_and_read_back_and_a_damaged_one_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from common.errors import UserError
-    from common.workflow import archives
-
     results = tmp_path / "results"
     (results / "smoke").mkdir(parents=True)
     (results / "smoke" / "file").write_bytes(bytes(range(256)) * 40)
@@ -205,7 +194,7 @@ def test_an_archive_is_split_and_read_back_and_a_damaged_one_is_one_sentence(
 
 
 def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(copy: Project) -> None:
-    start = git(copy, "rev-parse", "HEAD~1").strip()
+    start = copy.git("rev-parse", "HEAD~1")
     done = copy.replicate("publish", "decay")
     assert done.returncode == 0, done.stderr
     place = copy.root / "reports/published/laptop/decay"
@@ -221,14 +210,14 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     uncommitted = copy.replicate("publish", "decay")
     assert uncommitted.returncode == 2
     assert "tracked files differ from the commit" in uncommitted.stderr
-    git(copy, "commit", "--quiet", "--all", "--message", "another rule")
+    copy.git("commit", "--quiet", "--all", "--message", "another rule")
     assert copy.replicate("reports", "--no-pages").returncode == 0
     changed = copy.replicate("publish", "decay")
     assert changed.returncode == 2
     assert "of claim fig1-larger-steps-descend-faster the rule changed since its evidence" in changed.stderr
     why = "{date: 2026-01-01, reason: a slip, former: {accept: {below: 0}}, seen: {laptop: [0, 1, 2, 3, 4]}}"
     copy.edit("claims.yaml", "accept: {below: 9}", f"accept: {{below: 9}}\n  amended: [{why}]")
-    git(copy, "commit", "--quiet", "--all", "--message", "amended")
+    copy.git("commit", "--quiet", "--all", "--message", "amended")
     assert copy.replicate("reports", "--no-pages").returncode == 0
     amended = copy.replicate("publish", "decay")
     assert amended.returncode == 0, amended.stderr
@@ -237,7 +226,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
         v for v in json.loads((place / "verdicts.json").read_text()) if v["id"] == "fig1-larger-steps-descend-faster"
     ]
     assert verdict["rule"].endswith("below 9")
-    assert verdict["rule_commit"] == git(copy, "rev-parse", "HEAD~1").strip()
+    assert verdict["rule_commit"] == copy.git("rev-parse", "HEAD~1")
     assert (verdict["seen"], verdict["former"][0]["verdict"]) == ([0, 1, 2, 3, 4], "reproduced")
     why_again = "{date: 2026-01-02, reason: another, former: {accept: {below: 9}}, seen: {laptop: [0, 1, 2, 3, 4]}}"
     copy.edit("claims.yaml", f"amended: [{why}]", f"amended: [{why}, {why_again}]")
@@ -260,7 +249,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
 
     copy.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
     assert copy.replicate("reports", "--no-pages").returncode == 0
-    git(copy, "commit", "--quiet", "--all", "--message", "other code, computed before it was committed")
+    copy.git("commit", "--quiet", "--all", "--message", "other code, computed before it was committed")
     untraceable = copy.replicate("publish", "decay")
     assert untraceable.returncode == 2
     assert "was computed from uncommitted source; commit, then run it again" in untraceable.stderr

@@ -68,14 +68,18 @@ def test_an_up_to_date_report_runs_nothing(copy: Project) -> None:
     assert due(copy) == []
 
 
-def test_editing_a_figure_computes_no_run_again(copy: Project) -> None:
-    copy.edit("analysis/descent.py", 'xlabel="step"', 'xlabel="number of steps"')
-    assert due(copy) == ["all", "analyse", "index", "page"]
-
-
-def test_editing_the_narrative_builds_the_page_alone(copy: Project) -> None:
-    copy.edit("report.py", "shrinks", "reduces")
-    assert due(copy) == ["all", "index", "page"]
+@pytest.mark.parametrize(
+    ("file", "old", "new", "rules"),
+    [
+        ("analysis/descent.py", 'xlabel="step"', 'xlabel="number"', ["all", "analyse", "index", "page"]),
+        ("report.py", "shrinks", "reduces", ["all", "index", "page"]),
+    ],
+)
+def test_editing_a_figure_or_the_narrative_computes_no_run_again(
+    copy: Project, file: str, old: str, new: str, rules: list[str]
+) -> None:
+    copy.edit(file, old, new)
+    assert due(copy) == rules
 
 
 def test_another_seed_computes_that_seed_alone(copy: Project) -> None:
@@ -263,20 +267,6 @@ nowhere:
 """
 
 
-def test_a_claim_that_names_no_metric_is_one_sentence_and_loses_nothing(copy: Project) -> None:
-    before = copy.records()
-    copy.edit(
-        "claims.yaml",
-        "metric: log_distance, of: {learning_rate: 0.5}",
-        "metric: distance, of: {learning_rate: 0.5}",
-    )
-    done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
-    assert done.returncode == 1
-    assert "decay/descent: " in done.stdout
-    assert "descent has no metric distance" in done.stdout
-    assert copy.records() == before
-
-
 def test_a_parameter_out_of_range_is_a_failed_run_with_its_sentence(copy: Project) -> None:
     copy.edit("config.yaml", "base: {steps: 40}", "base: {steps: 0}")
     done = copy.replicate("reports", "--scale", "laptop", "--no-pages")
@@ -338,30 +328,13 @@ def test_minutes_end_a_run_unfinished_with_exit_code_3_and_calling_again_continu
     assert codes == [0, 0]
 
 
-def test_out_puts_the_results_elsewhere(project: Project, tmp_path: Path) -> None:
-    done = project.replicate("run", "decay", "--scale", "smoke", "--out", str(tmp_path / "elsewhere"))
-    assert done.returncode == 0
-    assert (tmp_path / "elsewhere/smoke/decay/descent/learning_rate=0.1,seed=0/records.jsonl").is_file()
-    assert not (project.root / "results").exists()
-
-
 def test_json_listings_hold_what_the_tables_show(copy: Project) -> None:
     listed = json.loads(copy.replicate("list", "--json").stdout)
     assert [(row["paper"], row["experiments"]) for row in listed] == [("decay", ["descent", "measurement"])]
     planned = json.loads(copy.replicate("plan", "--json").stdout)
     assert [(row["runs"], row["current"], row["due"]) for row in planned] == [(15, 15, 0), (15, 15, 0)]
     claims = json.loads(copy.replicate("claims", "--json").stdout)
-    assert set(claims[0]) >= {
-        "paper",
-        "id",
-        "experiment",
-        "scale",
-        "estimate",
-        "interval",
-        "n",
-        "verdict",
-        "reason",
-    }
+    assert set(claims[0]) >= {"paper", "id", "experiment", "scale", "estimate", "interval", "n", "verdict", "reason"}
     assert [claim["verdict"] for claim in claims] == ["reproduced", "reproduced"]
     states = json.loads(copy.replicate("status", "--json").stdout)
     assert len(states) == 30

@@ -1,7 +1,6 @@
 """What tells how fast a machine is: measured by a process of its own, kept for a day, the same for all."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,6 @@ import pytest
 
 from common.experiments import calibration
 from common.experiments.calibration import WEIGHTS, WORK, Calibration, here, machine, ratio, reference, step_seconds
-from tests.conftest import ROOT
 
 
 @pytest.fixture
@@ -93,10 +91,3 @@ def test_a_step_takes_what_it_took_here_else_what_it_took_on_the_reference_machi
     noted = step_seconds("page", of="laptop/decay")
     assert 0 < noted < 1000
     assert step_seconds("page", of="laptop/other") == pytest.approx(3 * reference().steps["page"])
-
-
-def test_planning_needs_no_torch(cache: Path) -> None:
-    keep(cache, dict(reference().seconds))
-    code = "import sys, common.workflow.plan as p; p.here(); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

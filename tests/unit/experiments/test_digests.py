@@ -45,7 +45,7 @@ def figures(records):
     return {"fig1": tools.draw(records)}
 '''
 HELPER = "from .deep import OFFSET\n\ndef double(x):\n    return 2 * x + OFFSET\n\ndef unrelated():\n    return 0\n"
-DEEP = "OFFSET = 0\n"
+DEEP = "TABLE = {}\nTABLE['k'] = 0\nOFFSET = TABLE['k']\n"
 TOOLS = "colours = ['red']\n\ndef draw(records):\n    return colours\n"
 
 
@@ -76,7 +76,7 @@ def digest(paper: Path, entry: str) -> str:
         ("shows", ".last()", ".first()", {"metrics"}),
         ("helper", "2 * x", "3 * x", {"run"}),
         ("helper", "return 0", "return 1", set()),
-        ("deep", "OFFSET = 0", "OFFSET = 1", {"run"}),
+        ("deep", "TABLE['k'] = 0", "TABLE['k'] = 1", {"run"}),
         ("tools", "red", "blue", {"figures"}),
         ("tools", "def draw(records):\n", "def draw(records):\n    # draw\n\n", set()),
     ],
@@ -104,28 +104,15 @@ def test_a_module_used_as_a_value_counts_whole(paper: Path) -> None:
     assert digest(paper, "run") != before
 
 
-def test_a_table_that_is_filled_by_assignment_counts(paper: Path) -> None:
-    path = paper / "deep.py"
-    path.write_text("TABLE = {}\nTABLE['k'] = 1\nOFFSET = TABLE['k']\n")
-    before = digest(paper, "run")
-    path.write_text("TABLE = {}\nTABLE['k'] = 2\nOFFSET = TABLE['k']\n")
-    assert digest(paper, "run") != before
-
-
 def test_a_star_import_of_ours_is_refused_since_it_hides_what_is_used(paper: Path) -> None:
     (paper / "helper.py").write_text("from .deep import *\n\ndef double(x):\n    return 2 * x + OFFSET\n")
     with pytest.raises(UserError, match=r"helper.py:1: import the names that are used instead of \*"):
         digest(paper, "run")
 
 
-def test_reading_a_data_set_is_part_of_every_run() -> None:
-    reached = Sources(ROOT).reachable([("common.datasets.formats", "read_dataset")])
-    assert ("common.datasets.formats", "read_idx") in reached
-
-
-def test_the_derivation_of_seeds_is_part_of_every_run() -> None:
-    reached = Sources(ROOT).reachable([("common.experiments.seeds", "stream_seed")])
-    assert ("common.experiments.seeds", "SHARED_STREAMS") in reached
+def test_reading_a_data_set_and_deriving_seeds_are_part_of_every_run() -> None:
+    reached = Sources(ROOT).reachable(list(digests._BEHIND_THE_CONTEXT))
+    assert {("common.datasets.formats", "read_idx"), ("common.experiments.seeds", "SHARED_STREAMS")} <= reached.keys()
 
 
 def test_digests_are_equal_on_every_python_at_hand() -> None:

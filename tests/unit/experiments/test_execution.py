@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import os
 import shutil
 import signal
 import subprocess
@@ -20,21 +19,14 @@ from common.experiments.call import Conditions
 from common.experiments.context import Clock
 from common.experiments.execution import execute_job
 from common.experiments.grid import Run
-from common.experiments.outcomes import Outcome, Results, read_rows
-from common.experiments.replication import Replication
-from common.workflow.discovery import find
+from common.experiments.outcomes import Outcome, read_rows
 from common.workflow.state import run_states
-from tests.conftest import Project, forget_replications
-
-
-def replication(project: Project) -> Replication:
-    forget_replications()
-    return find(project.root, "decay")
+from tests.conftest import Project
 
 
 def execute(project: Project, scale: str = "smoke", **options: object) -> dict[str, Outcome]:
-    mine = replication(project)
-    conditions = Conditions(mine, Results(project.root / "results"), torch.device("cpu"), **options)  # type: ignore[arg-type]
+    mine = project.replication()
+    conditions = Conditions(mine, project.folders.store, torch.device("cpu"), **options)  # type: ignore[arg-type]
     outcomes: dict[str, Outcome] = {}
     for job in mine.jobs(scale):
         outcomes |= execute_job(job, conditions)
@@ -66,19 +58,8 @@ def test_a_run_folder_holds_records_artifacts_provenance_and_outcome(in_process:
     ]
     assert [row["step"] for row in read_rows(folder / "records.jsonl")] == list(range(1, 21))
     provenance = json.loads((folder / "provenance.json").read_text())
-    for fact in (
-        "parameters",
-        "commit",
-        "dirty",
-        "locks",
-        "inputs",
-        "versions",
-        "device",
-        "seconds",
-        "processor_seconds",
-        "peak_memory_mb",
-    ):
-        assert fact in provenance
+    assert {"commit", "dirty", "locks", "inputs", "versions", "seconds"} <= provenance.keys()
+    assert {"processor_seconds", "peak_memory_mb"} <= provenance.keys()
     assert provenance["device"]["calibration"].keys() == WORK.keys()
     assert provenance["parameters"] == {"seed": 0, "learning_rate": 0.1, "steps": 20, "pause": 0.0}
     assert not (in_process.root / "results/.work/smoke/decay/descent/learning_rate=0.1,seed=0").exists()
@@ -92,32 +73,20 @@ def test_a_diverged_run_is_an_outcome_and_leaves_the_others_alone(in_process: Pr
     assert len(rows(in_process, "smoke/decay/descent/learning_rate=3.0,seed=0")) == 20
 
 
-def test_current_runs_are_left_alone(in_process: Project) -> None:
+def test_current_runs_and_their_marker_are_left_alone(in_process: Project) -> None:
     execute(in_process)
-    before = modified(in_process)
+    before = {path: path.stat().st_mtime_ns for path in in_process.root.glob("results/**/*.json")}
     assert set(statuses(execute(in_process)).values()) == {"completed", "diverged"}
-    assert modified(in_process) == before
-
-
-def test_more_seeds_compute_the_new_ones_alone(in_process: Project) -> None:
-    execute(in_process)
-    before = modified(in_process)
-    in_process.edit("config.yaml", "smoke: {steps: 20, grid: {seed: 2}}", "smoke: {steps: 20, grid: {seed: 3}}")
-    execute(in_process)
-    after = modified(in_process)
-    assert {path for path in after if before.get(path) != after[path]} == {
-        f"smoke/decay/descent/learning_rate={rate},seed=2/outcome.json" for rate in (0.1, 0.5, 3.0)
-    }
+    assert {path: path.stat().st_mtime_ns for path in in_process.root.glob("results/**/*.json")} == before
 
 
 def test_an_edit_of_code_or_parameters_makes_the_runs_due_and_one_of_a_plot_does_not(in_process: Project) -> None:
     execute(in_process)
     in_process.edit("analysis/descent.py", 'yscale="log"', 'yscale="linear"')
     in_process.edit("analysis/descent.py", "np.log(", "np.log2(")
-    states = run_states(replication(in_process), "smoke", Results(in_process.root / "results"))
-    assert all(state.current for state in states)
+    assert all(state.current for state in run_states(in_process.replication(), "smoke", in_process.folders.store))
     in_process.edit("descent.py", "1e-6 * kick", "1e-7 * kick")
-    states = run_states(replication(in_process), "smoke", Results(in_process.root / "results"))
+    states = run_states(in_process.replication(), "smoke", in_process.folders.store)
     stale = [state for state in states if state.run.experiment == "descent"]
     assert not any(state.current for state in stale)
     assert {state.outcome.reason for state in stale} == {"its results are of other code"}
@@ -132,13 +101,16 @@ def test_results_of_another_code_version_stay_until_the_new_ones_are_complete(in
     assert outcomes["descent/learning_rate=0.1,seed=0"] == Outcome(
         "failed", "RuntimeError: no luck", outcomes["descent/learning_rate=0.1,seed=0"].identity
     )
+    assert outcomes["measurement/learning_rate=0.1,seed=0"].status == "blocked", "it would start from stale weights"
     assert in_process.records("smoke") == old
 
 
 def test_a_failed_run_is_tried_again_when_asked_or_when_its_code_changes(in_process: Project) -> None:
     in_process.edit("descent.py", "rates = torch", "open('count', 'a').write('x'); 1 / 0\n    rates = torch")
     count = in_process.root / "count"
-    assert set(statuses(execute(in_process)).values()) == {"failed", "blocked"}
+    outcomes = execute(in_process)
+    assert set(statuses(outcomes).values()) == {"failed", "blocked"}
+    assert "decay/descent/learning_rate=0.5,seed=1" in outcomes["measurement/learning_rate=0.5,seed=1"].reason
     assert count.read_text() == "xxx"
     execute(in_process)
     assert count.read_text() == "xxx"
@@ -146,13 +118,6 @@ def test_a_failed_run_is_tried_again_when_asked_or_when_its_code_changes(in_proc
     assert count.read_text() == "xxxxxx"
     in_process.edit("descent.py", "1 / 0", "0 / 1")
     assert set(statuses(execute(in_process)).values()) == {"completed", "diverged"}
-
-
-def test_a_run_whose_needed_run_left_nothing_is_blocked_and_says_by_what(in_process: Project) -> None:
-    in_process.edit("descent.py", "rates = torch", "1 / 0\n    rates = torch")
-    outcome = execute(in_process)["measurement/learning_rate=0.5,seed=1"]
-    assert outcome.status == "blocked"
-    assert "decay/descent/learning_rate=0.5,seed=1" in outcome.reason
 
 
 def test_a_changed_artifact_makes_the_runs_that_start_from_it_due(in_process: Project) -> None:
@@ -217,43 +182,40 @@ def test_the_processor_time_of_all_segments_is_kept_and_shared_by_runs_computed_
     assert provenance["processor_seconds"] == 20 / 2
 
 
-def test_a_checkpoint_of_other_code_is_not_resumed(in_process: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def interrupted(project: Project, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, bytes], Path]:
+    """The whole results, and the work folder of a call that was ended at its seventh step."""
+    execute(project)
+    whole = project.records("smoke")
+    shutil.rmtree(project.root / "results")
     monkeypatch.setenv("REPLICATIONS_CHECKPOINT_SECONDS", "0")
-    clock = Clock()
-    in_process.edit(
-        "descent.py",
-        "context.progress(",
-        "context._clock.stop_requested = state['step'] == 7\n        context.progress(",
-    )
-    assert execute(in_process, clock=clock)["descent/learning_rate=0.1,seed=0"].status == "unfinished"
-    in_process.edit("descent.py", "1e-6 * kick", "0.0 * kick")
-    in_process.edit("descent.py", "== 7", "== 700")
-    execute(in_process)
-    first = rows(in_process, "smoke/decay/descent/learning_rate=0.5,seed=0")
-    ratios = [b["distance"] / a["distance"] for a, b in itertools.pairwise(first)]
-    assert ratios == pytest.approx([0.5] * 19)
+    monkeypatch.setenv("STOP_AT", "7")
+    stop = "context._clock.stop_requested = str(state['step']) == os.environ.get('STOP_AT')\n        context.progress("
+    project.edit("descent.py", "import torch\n", "import os\n\nimport torch\n")
+    project.edit("descent.py", "context.progress(", stop)
+    assert execute(project)["descent/learning_rate=0.1,seed=0"].status == "unfinished"
+    monkeypatch.delenv("STOP_AT")
+    return whole, project.root / "results/.work/smoke/decay/descent/learning_rate=0.1,seed=0"
 
 
 def test_what_a_killed_process_left_half_written_never_becomes_part_of_a_run(
     in_process: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute(in_process)
-    whole = in_process.records("smoke")
-    shutil.rmtree(in_process.root / "results")
-    monkeypatch.setenv("REPLICATIONS_CHECKPOINT_SECONDS", "0")
-    monkeypatch.setenv("STOP_AT", "7")
-    stop = "context._clock.stop_requested = str(state['step']) == os.environ.get('STOP_AT')\n        context.progress("
-    in_process.edit("descent.py", "import torch\n", "import os\n\nimport torch\n")
-    in_process.edit("descent.py", "context.progress(", stop)
-    assert execute(in_process, clock=Clock())["descent/learning_rate=0.1,seed=0"].status == "unfinished"
-    work = in_process.root / "results/.work/smoke/decay/descent/learning_rate=0.1,seed=0"
+    whole, work = interrupted(in_process, monkeypatch)
     assert (work / "checkpoint.pt").is_file()
     for run in (work / "runs").iterdir():
         (run / "artifacts").mkdir()
         (run / "artifacts" / ".weights.safetensors.abc.safetensors").touch()
-    monkeypatch.delenv("STOP_AT")
     execute(in_process)
     assert in_process.records("smoke") == whole
+
+
+def test_a_checkpoint_of_other_code_is_not_resumed(in_process: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(in_process, monkeypatch)
+    in_process.edit("descent.py", "1e-6 * kick", "0.0 * kick")
+    execute(in_process)
+    first = rows(in_process, "smoke/decay/descent/learning_rate=0.5,seed=0")
+    ratios = [b["distance"] / a["distance"] for a, b in itertools.pairwise(first)]
+    assert ratios == pytest.approx([0.5] * 19)
 
 
 def test_a_commit_cut_short_is_finished_by_the_next_process(in_process: Project) -> None:
@@ -273,29 +235,19 @@ def test_a_commit_cut_short_is_finished_by_the_next_process(in_process: Project)
     assert not work.exists()
 
 
-def test_two_processes_cannot_compute_the_same_runs(in_process: Project) -> None:
-    import fcntl
-
-    work = in_process.root / "results/.work/smoke/decay/descent"
-    work.mkdir(parents=True)
-    with (work / ".learning_rate=0.1,seed=0.lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="being computed by another process"):
-            execute(in_process)
-
-
-def test_floats_round_trip_exactly_and_nan_is_kept(in_process: Project) -> None:
+def test_values_of_all_kinds_share_a_column_and_round_trip_exactly(in_process: Project) -> None:
     in_process.edit(
-        "descent.py",
-        "distance=weights.norm().item())",
-        "distance=weights.norm().item(), odd=float('nan'), huge=float('inf'), third=torch.tensor(1/3), text='a\\nb')",
+        "measurement.py",
+        "weights = context",
+        "values = (1, 2.5, None, torch.tensor(3), -(2**63), float('inf'), torch.tensor(1 / 3), float('nan'))\n"
+        "        [context.record(run, x=x, y=None, text='a\\nb') for x in values]\n        weights = context",
     )
+    in_process.edit("measurement.py", "from collections", "import torch\nfrom collections")
     execute(in_process)
-    row = rows(in_process, "smoke/decay/descent/learning_rate=0.1,seed=0")[0]
-    assert math.isnan(row["odd"])
-    assert row["huge"] == math.inf
-    assert row["third"] == torch.tensor(1 / 3).item()
-    assert row["text"] == "a\nb"
+    found = rows(in_process, "smoke/decay/measurement/learning_rate=0.1,seed=0")[:-1]
+    assert [row["x"] for row in found[:-1]] == [1, 2.5, None, 3, -(2**63), math.inf, torch.tensor(1 / 3).item()]
+    assert math.isnan(found[-1]["x"])
+    assert found[0]["text"] == "a\nb"
 
 
 def test_a_parameter_out_of_range_is_one_sentence_before_anything_is_computed(in_process: Project) -> None:
@@ -329,64 +281,37 @@ def test_the_arms_of_a_seed_start_from_equal_weights_and_differ_in_their_noise(i
     assert not torch.equal(one["noise"], other["noise"])
 
 
-def test_a_need_that_matches_no_run_is_one_sentence(in_process: Project) -> None:
-    in_process.edit("config.yaml", "match: [learning_rate, seed]", "match: [seed]")
-    with pytest.raises(UserError, match=r"measurement.needs.start: 3 runs of descent match"):
-        execute(in_process)
-
-
-def test_a_measurement_of_a_stale_run_is_not_current(in_process: Project) -> None:
-    execute(in_process)
-    in_process.edit("descent.py", "if state is None:", "if state is None:\n        raise RuntimeError('no luck')")
-    outcomes = execute(in_process)
-    assert outcomes["measurement/learning_rate=0.1,seed=0"].status == "blocked"
+IN_RUN = "    for run in runs:"
+AT_THE_TOP = "from collections.abc"
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"),
+    ("code", "reason", "before"),
     [
-        ("import nonexistent_package", "ModuleNotFoundError: No module named 'nonexistent_package'"),
-        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("import nonexistent", "cannot be imported: ModuleNotFoundError: No module named 'nonexistent'", AT_THE_TOP),
+        ("raise SystemExit(0)", "cannot be imported: SystemExit: 0", AT_THE_TOP),
+        ("    runs = []", "run() recorded nothing for it", IN_RUN),
+        ("    raise SystemExit(0)", "run() ended the process (SystemExit: 0)", IN_RUN),
+        ("    import sys; sys.exit('enough')", "run() ended the process (SystemExit: enough)", IN_RUN),
+        ("    raise GeneratorExit('out')", "GeneratorExit: out", IN_RUN),
+        ("    context.artifact(runs[0], 'nothing', 'weights')", "config.yaml has no need 'nothing'", IN_RUN),
+        ("    raise ValueError('half a pair: \\ud83d')", "ValueError: half a pair: \\ud83d", IN_RUN),
+        ("    context.record(runs[0], big=2**70)", "'big' is an integer of more than 64 bits", IN_RUN),
+        ("    context.record(runs[0], text='\\udc80')", "'text' holds half of a surrogate pair", IN_RUN),
+        ("    [context.record(runs[0], x=x) for x in (1, 'a')]", "'x' holds numbers elsewhere and texts here", IN_RUN),
+        (
+            "    [context.record(runs[0], x=x) for x in (True, 2.0)]",
+            "'x' holds truth values elsewhere and numbers here",
+            IN_RUN,
+        ),
+        ("    context.save(runs[0], '../../../x', {})", "'../../../x' cannot name an artifact", IN_RUN),
+        ("    context.save(runs[0], '.hidden', {})", "'.hidden' cannot name an artifact", IN_RUN),
     ],
 )
-def test_a_file_that_cannot_be_imported_fails_its_own_experiment_alone(
-    in_process: Project, code: str, reason: str
+def test_whatever_an_experiment_does_is_its_own_failure_with_a_sentence(
+    in_process: Project, code: str, reason: str, before: str
 ) -> None:
-    in_process.edit("measurement.py", "from collections.abc", f"{code}\nfrom collections.abc")
-    outcomes = execute(in_process)
-    assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
-    broken = outcomes["measurement/learning_rate=0.1,seed=0"]
-    assert broken.status == "failed"
-    assert f"cannot be imported: {reason}" in broken.reason
-
-
-def test_a_run_that_records_nothing_is_a_failure_and_the_rest_of_the_job_goes_on(in_process: Project) -> None:
-    in_process.edit("measurement.py", "for run in runs:", "for run in runs[:0]:")
-    outcomes = execute(in_process)
-    assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
-    assert {
-        outcome.reason for name, outcome in outcomes.items() if name.startswith("measurement/learning_rate=0.")
-    } == {"run() recorded nothing for it"}
-
-
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("raise SystemExit(0)", "run() ended the process (SystemExit: 0)"),
-        ("import sys; sys.exit('enough')", "run() ended the process (SystemExit: enough)"),
-        ("raise GeneratorExit('out')", "GeneratorExit: out"),
-        ("context.artifact(runs[0], 'nothing', 'weights')", "config.yaml has no need 'nothing'"),
-        ("raise ValueError('half a pair: \\ud83d')", "ValueError: half a pair: \\ud83d"),
-        ("context.record(runs[0], big=2**70)", "'big' is an integer of more than 64 bits"),
-        ("context.record(runs[0], text='\\udc80')", "'text' holds half of a surrogate pair"),
-        ("[context.record(runs[0], x=x) for x in (1, 'a')]", "'x' holds numbers elsewhere and texts here"),
-        ("[context.record(runs[0], x=x) for x in (True, 2.0)]", "'x' holds truth values elsewhere and numbers here"),
-        ("context.save(runs[0], '../../../x', {})", "'../../../x' cannot name an artifact"),
-        ("context.save(runs[0], '.hidden', {})", "'.hidden' cannot name an artifact"),
-    ],
-)
-def test_whatever_a_run_does_is_its_own_failure_with_a_sentence(in_process: Project, code: str, reason: str) -> None:
-    in_process.edit("measurement.py", "for run in runs:", f"{code}\n    for run in runs:")
+    in_process.edit("measurement.py", before, f"{code}\n{before}")
     outcomes = execute(in_process)
     assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
     failed = outcomes["measurement/learning_rate=0.1,seed=0"]
@@ -398,33 +323,6 @@ def test_a_real_interrupt_is_not_taken_for_a_failure(in_process: Project) -> Non
     in_process.edit("descent.py", "rates = torch", "raise KeyboardInterrupt\n    rates = torch")
     with pytest.raises(KeyboardInterrupt):
         execute(in_process)
-
-
-def test_numbers_of_all_kinds_and_missing_values_share_a_column(in_process: Project) -> None:
-    in_process.edit(
-        "measurement.py",
-        "weights = context",
-        "[context.record(run, x=x, y=None) for x in (1, 2.5, None, torch.tensor(3), -2**63)]; weights = context",
-    )
-    in_process.edit("measurement.py", "from collections", "import torch\nfrom collections")
-    assert execute(in_process)["measurement/learning_rate=0.1,seed=0"].status == "completed"
-    found = rows(in_process, "smoke/decay/measurement/learning_rate=0.1,seed=0")
-    assert [row["x"] for row in found[:-1]] == [1, 2.5, None, 3, -(2**63)]
-
-
-def test_a_marker_that_would_not_change_is_not_written(in_process: Project) -> None:
-    execute(in_process)
-    markers = {path: path.stat().st_mtime_ns for path in in_process.root.glob("results/.jobs/**/*.json")}
-    execute(in_process)
-    assert {path: path.stat().st_mtime_ns for path in markers} == markers
-
-
-def test_a_circle_of_needs_is_one_sentence(in_process: Project) -> None:
-    in_process.edit(
-        "config.yaml", "  together: [seed]\n", "  together: [seed]\n  needs: {back: {experiment: measurement}}\n"
-    )
-    with pytest.raises(UserError, match=r"needs go in a circle: descent -> measurement -> descent"):
-        replication(in_process).runs("descent", "smoke")
 
 
 @pytest.mark.parametrize(
@@ -446,12 +344,20 @@ def test_a_circle_of_needs_is_one_sentence(in_process: Project) -> None:
             r"measurement.needs.start names no experiment .*'descend'; did you mean",
         ),
         ("descent:\n  base", "ascent:\n  base", r"config.yaml: ascent: there is no .*ascent.py"),
+        (
+            "  together: [seed]\n",
+            "  together: [seed]\n  needs: {back: {experiment: measurement}}\n",
+            r"needs go in a circle: descent -> measurement -> descent",
+        ),
+        ("match: [learning_rate, seed]", "match: [seed]", r"measurement.needs.start: 3 runs of descent match"),
     ],
 )
-def test_a_name_that_does_not_exist_is_one_sentence(in_process: Project, old: str, new: str, sentence: str) -> None:
+def test_names_and_needs_that_do_not_fit_are_one_sentence(
+    in_process: Project, old: str, new: str, sentence: str
+) -> None:
     in_process.edit("config.yaml", old, new)
     with pytest.raises(UserError, match=sentence):
-        replication(in_process).runs("descent", "smoke")
+        execute(in_process)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -478,4 +384,3 @@ def test_a_run_is_named_by_its_axes() -> None:
     run = Run("paper", "experiment", "laptop", {"rate": 0.1, "flag": True, "arm": "x"}, {})
     assert run.name == "rate=0.1,flag=true,arm=x"
     assert run.path == Path("laptop/paper/experiment/rate=0.1,flag=true,arm=x")
-    assert os.sep not in run.name

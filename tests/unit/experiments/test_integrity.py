@@ -9,27 +9,21 @@ import pytest
 
 from common.errors import UserError
 from common.experiments import integrity
-from common.experiments.context import Clock
 from common.experiments.identity import Identities
-from common.experiments.outcomes import Results
 from common.workflow.accept import accept
 from common.workflow.adopt import adopt
-from common.workflow.state import Folders, RunState, job_state, run_states
+from common.workflow.state import RunState, job_state, run_states
 from common.workflow.track import track
-from tests.conftest import Project, forget_replications
-from tests.unit.experiments.test_execution import execute, modified, replication, rows, statuses
+from tests.conftest import Project
+from tests.unit.experiments.test_execution import execute, interrupted, modified, rows, statuses
 
 RUN = "descent/learning_rate=0.1,seed=0"
 FOLDER = f"results/smoke/decay/{RUN}"
 READER = "measurement/learning_rate=0.1,seed=0"
 
 
-def folders(project: Project) -> Folders:
-    return Folders(project.root, project.root / "results")
-
-
 def states(project: Project) -> dict[str, RunState]:
-    found = run_states(replication(project), "smoke", Results(project.root / "results"))
+    found = run_states(project.replication(), "smoke", project.folders.store)
     return {f"{state.run.experiment}/{state.run.name}": state for state in found}
 
 
@@ -69,7 +63,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 def due(project: Project) -> bool:
     """Whether Snakemake sees by itself that the job is to be done again."""
-    paper, results = replication(project), Results(project.root / "results")
+    paper, results = project.replication(), project.folders.store
     return " again " in job_state(paper.jobs("smoke")[0], Identities(paper, results), results)
 
 
@@ -125,8 +119,7 @@ def test_an_older_run_without_a_digest_of_its_provenance_stays_current_unless_it
     older(in_process.root / FOLDER)
     assert states(in_process)[RUN].current
     in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
-    forget_replications()
-    accept(folders(in_process), "decay/descent", "smoke", "the factors were swapped")
+    accept(in_process.folders, "decay/descent", "smoke", "the factors were swapped")
     assert states(in_process)[RUN].current
     edited(in_process.root / FOLDER / "provenance.json", '"learning_rate": 0.1', '"learning_rate": 0.2')
     edited(in_process.root / FOLDER / "provenance.json", '"steps": 20', '"steps": 21')
@@ -137,11 +130,10 @@ def test_a_damaged_run_cannot_be_accepted_or_recorded(in_process: Project) -> No
     execute(in_process)
     (in_process.root / FOLDER / "records.jsonl").write_text("")
     with pytest.raises(UserError, match=r"learning_rate=0.1,seed=0 is damaged: its records.jsonl does not have"):
-        track({"decay": replication(in_process)}, "smoke", folders(in_process))
+        track({"decay": in_process.replication()}, "smoke", in_process.folders)
     in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
-    forget_replications()
     with pytest.raises(UserError, match=r"records.jsonl does not have the digest .* so it has to be computed again"):
-        accept(folders(in_process), f"decay/{RUN}", "smoke", "the factors were swapped")
+        accept(in_process.folders, f"decay/{RUN}", "smoke", "the factors were swapped")
 
 
 @pytest.mark.parametrize("forged", [True, False])
@@ -155,7 +147,7 @@ def test_adopt_refuses_a_run_whose_provenance_is_forged_or_absent(in_process: Pr
         edited(path, '"dirty": ', '"dirty":  ')
     else:
         path.unlink()
-    report = adopt(replication(in_process), "smoke", folders(in_process), box)
+    report = adopt(in_process.replication(), "smoke", in_process.folders, box)
     assert [sentence.split(": ")[0] for sentence in report.refused] == [f"decay/{RUN}"]
     assert "provenance.json" in report.refused[0]
     assert report.taken == len([path for path in whole if path.endswith("records.jsonl")]) - 1
@@ -165,7 +157,7 @@ def test_an_artifact_that_is_brought_back_is_no_longer_damaged_after_adopt(in_pr
     execute(in_process)
     (in_process.root / FOLDER / integrity.MARK).write_text("its artifacts/weights.safetensors does not have the digest")
     assert not states(in_process)[RUN].current
-    assert not adopt(replication(in_process), "smoke", folders(in_process), None).refused
+    assert not adopt(in_process.replication(), "smoke", in_process.folders, None).refused
     assert states(in_process)[RUN].current
 
 
@@ -178,21 +170,6 @@ def test_a_marker_that_cannot_be_read_is_written_again(in_process: Project) -> N
     assert states(in_process)[RUN].current
     execute(in_process)
     assert [json.loads(path.read_text())["runs"] for path in markers] == [json.loads(text)["runs"] for text in texts]
-
-
-def interrupted(project: Project, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, bytes], Path]:
-    """The whole results, and the work folder of a call that was ended at its seventh step."""
-    execute(project)
-    whole = project.records("smoke")
-    shutil.rmtree(project.root / "results")
-    monkeypatch.setenv("REPLICATIONS_CHECKPOINT_SECONDS", "0")
-    monkeypatch.setenv("STOP_AT", "7")
-    stop = "context._clock.stop_requested = str(state['step']) == os.environ.get('STOP_AT')\n        context.progress("
-    project.edit("descent.py", "import torch\n", "import os\n\nimport torch\n")
-    project.edit("descent.py", "context.progress(", stop)
-    assert execute(project, clock=Clock())[RUN].status == "unfinished"
-    monkeypatch.delenv("STOP_AT")
-    return whole, project.root / "results/.work/smoke/decay/descent/learning_rate=0.1,seed=0"
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "text", "another", "records"])

@@ -2,7 +2,6 @@
 
 import pytest
 
-from common.workflow.discovery import find
 from tests.conftest import Project
 
 CONFIG = """descent:
@@ -37,19 +36,14 @@ CONFIG = """descent:
         ("paper", "learning_rate=0.5,length=as_stated,seed=1", "steps", 18),
         ("smoke", "learning_rate=0.5,length=tiny,seed=0", "steps", 15),
         ("smoke", "learning_rate=0.5,length=tiny,seed=0", "seed", 16),
+        ("laptop", "learning_rate=0.1,length=short,seed=0", "pause", None),
     ],
 )
-def test_a_value_is_blamed_on_the_line_that_gives_it_to_the_run(
-    scale: str, run: str, parameter: str, line: int, project: Project
+def test_a_value_is_blamed_on_the_line_that_gives_it_to_the_run_else_on_the_file(
+    scale: str, run: str, parameter: str, line: int | None, project: Project
 ) -> None:
     project.file("config.yaml").write_text(CONFIG)
-    replication = find(project.root, "decay")
+    replication = project.replication()
     (chosen,) = [one for one in replication.runs("descent", scale) if one.name == run]
-    assert replication.line_of_parameter(chosen, parameter) == f"{project.file('config.yaml')}:{line}"
-
-
-def test_a_value_that_no_line_gives_is_blamed_on_the_file(project: Project) -> None:
-    project.file("config.yaml").write_text(CONFIG)
-    replication = find(project.root, "decay")
-    run = replication.runs("descent", "laptop")[0]
-    assert replication.line_of_parameter(run, "pause") == str(project.file("config.yaml"))
+    place = f"{project.file('config.yaml')}:{line}" if line else str(project.file("config.yaml"))
+    assert replication.line_of_parameter(chosen, parameter) == place

@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from common import locks
+from common.errors import UserError
 from common.experiments.call import Conditions
 from common.experiments.context import Clock
 from common.experiments.execution import execute_job
-from common.experiments.outcomes import Outcome, Results
-from common.workflow.discovery import find
+from common.experiments.outcomes import Outcome
 from tests.conftest import Project
 
 
@@ -35,10 +35,9 @@ def held(project: Project) -> Iterator[None]:
         yield
 
 
-def first_job(project: Project, left: "Clock") -> dict[str, Outcome]:
-    replication = find(project.root, "decay")
-    results = Results(project.root / "results")
-    conditions = Conditions(replication, results, torch.device("cpu"), left, wait=True)
+def first_job(project: Project, left: Clock, wait: bool = True) -> dict[str, Outcome]:
+    replication = project.replication()
+    conditions = Conditions(replication, project.folders.store, torch.device("cpu"), left, wait=wait)
     return execute_job(replication.jobs("smoke")[0], conditions)
 
 
@@ -52,6 +51,11 @@ class Patience(Clock):
     def left(self) -> float:
         self.looks -= 1
         return float(max(self.looks, 0))
+
+
+def test_without_waiting_the_second_process_is_refused(in_process: Project) -> None:
+    with held(in_process), pytest.raises(UserError, match="being computed by another process"):
+        first_job(in_process, Clock(), wait=False)
 
 
 def test_a_process_whose_time_ends_while_it_waits_is_unfinished(in_process: Project) -> None:

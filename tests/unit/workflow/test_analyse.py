@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from common.workflow.analyse import Problem, analyse
-from common.workflow.state import Folders
 from tests.conftest import Project
-from tests.unit.experiments.test_execution import execute, replication
+from tests.unit.experiments.test_execution import execute
 
 
 def analysed(project: Project) -> tuple[list[Problem], Path]:
-    problems = analyse(replication(project), "smoke", Folders(project.root, project.root / "results"))
+    problems = analyse(project.replication(), "smoke", project.folders)
     return problems, project.root / "analysis/smoke/decay"
 
 
@@ -32,7 +31,7 @@ def test_an_experiment_whose_metrics_fail_is_told_and_the_others_are_built(in_pr
     assert [problem.experiment for problem in problems] == ["descent", "measurement"]
     assert "names a figure 'a/b'" in problems[0].sentence
     assert read(place / "problems.json") == [vars(problem) for problem in problems]
-    assert Folders(in_process.root, in_process.root / "results").problems("smoke", "decay") == list(map(str, problems))
+    assert in_process.folders.problems("smoke", "decay") == list(map(str, problems))
     assert "log_distance" in read(place / "metrics.json")["descent"][0]
     assert (place / "figures/descent-fig1.svg").is_file()
     assert not any("regime_reached" in row for row in read(place / "metrics.json")["measurement"])

@@ -3,19 +3,26 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from common.errors import UserError
 from common.experiments import calibration
 from common.experiments.calibration import Calibration, reference
-from common.experiments.grid import Job
-from common.experiments.outcomes import Results
-from common.experiments.replication import Replication
+from common.experiments.grid import Job, Run
 from common.files import write_json
 from common.workflow import cost, plan
-from common.workflow.cost import Timings, check_budget, costs, gpu_hours, total_hours, trials_path, wall_hours
-from common.workflow.discovery import find
+from common.workflow.cost import (
+    ExperimentCost,
+    Timings,
+    check_budget,
+    costs,
+    gpu_hours,
+    total_hours,
+    trials_path,
+    wall_hours,
+)
 from tests.conftest import Project
 
 GPU = "    laptop: {minutes: 6, gpus: 2, runtime: 30, per_job: {learning_rate: 1, seed: 5}}\nmeasurement"
@@ -51,8 +58,16 @@ def costly(project: Project) -> Project:
     return project
 
 
-def replication(project: Project) -> tuple[Replication, Results]:
-    return find(project.root, "decay"), Results(project.root / "results")
+def timings_of(project: Project, **options: Any) -> Timings:
+    return Timings(project.replication(), "laptop", project.folders.store, **options)
+
+
+def costs_of(project: Project, device_factor: float = 1.0) -> list[ExperimentCost]:
+    return costs(project.replication(), "laptop", project.folders.store, device_factor)
+
+
+def plan_of(project: Project) -> list[plan.JobPlan]:
+    return plan.plan(project.replication(), "laptop", project.folders.store)
 
 
 def record(
@@ -67,17 +82,13 @@ def record(
     folder = project.root / "results/laptop/decay/descent" / run
     folder.mkdir(parents=True)
     (folder / "records.jsonl").write_text("x" * 1_000_000)
-    facts = {
-        "seconds": seconds,
-        "peak_memory_mb": memory,
-        "device": {"type": device} if isinstance(device, str) else device,
-    }
-    facts |= more
+    made_on = {"type": device} if isinstance(device, str) else device
+    facts = {"seconds": seconds, "peak_memory_mb": memory, "device": made_on, **more}
     (folder / "provenance.json").write_text(json.dumps(facts))
 
 
 def test_stated_minutes_are_device_hours_of_all_gpus_of_a_job_with_an_interval(costly: Project) -> None:
-    descent, measurement = costs(*_at_laptop(costly))
+    descent, measurement = costs_of(costly)
     assert (descent.jobs, descent.runs, descent.devices, descent.gpu) == (3, 15, 2, True)
     assert descent.hours == pytest.approx((0.2, 0.1, 0.4))
     assert descent.longest == pytest.approx(0.1 / 3)
@@ -86,7 +97,7 @@ def test_stated_minutes_are_device_hours_of_all_gpus_of_a_job_with_an_interval(c
 
 
 def test_without_a_timing_the_time_limit_is_what_it_takes_at_most(costly: Project) -> None:
-    measurement = costs(*_at_laptop(costly))[1]
+    measurement = costs_of(costly)[1]
     assert measurement.hours == pytest.approx((1.0, 0.0, 1.0))
     assert measurement.basis == ("time limit",)
     assert not measurement.measured_memory
@@ -96,28 +107,27 @@ def test_without_a_timing_the_time_limit_is_what_it_takes_at_most(costly: Projec
 def test_recorded_runs_of_the_setting_go_before_what_is_stated(costly: Project) -> None:
     for seed, seconds in enumerate((10.0, 20.0, 30.0)):
         record(costly, f"learning_rate=0.1,seed={seed}", seconds, device="cuda", memory=700.0 + seed)
-    paper, results = replication(costly)
-    timings = Timings(paper, "laptop", results)
-    same = timings.run(*_run(paper, "learning_rate=0.1,seed=4"))
+    timings = timings_of(costly)
+    same = timings.run(*_run(timings, "learning_rate=0.1,seed=4"))
     assert (same.seconds, same.lower, same.upper, same.basis) == (20.0, 10.0, 30.0, "recorded (cuda)")
-    assert timings.run(*_run(paper, "learning_rate=3.0,seed=0")).basis == "other settings (cuda)"
-    descent = costs(paper, "laptop", results)[0]
+    assert timings.run(*_run(timings, "learning_rate=3.0,seed=0")).basis == "other settings (cuda)"
+    descent = costs_of(costly)[0]
     assert (descent.memory_mb, descent.measured_memory) == (702.0, True)
     assert descent.disk_mb == pytest.approx(15 * 1.0, rel=0.01)
 
 
 def test_a_run_is_predicted_without_what_it_recorded_itself(costly: Project) -> None:
     record(costly, "learning_rate=0.1,seed=0", 1000.0)
-    paper, results = replication(costly)
-    predicted = Timings(paper, "laptop", results).predicted(*_run(paper, "learning_rate=0.1,seed=0"))
+    timings = timings_of(costly)
+    predicted = timings.predicted(*_run(timings, "learning_rate=0.1,seed=0"))
     assert predicted.seconds == pytest.approx(6 * 60 / 15)
     assert predicted.basis == "minutes"
 
 
 def test_minutes_are_carried_over_from_the_reference_machine(costly: Project) -> None:
-    paper, results = replication(costly)
     for times in (1.0, 2.5):
-        found = Timings(paper, "laptop", results, machine=slower(times)).run(*_run(paper, "learning_rate=0.1,seed=0"))
+        timings = timings_of(costly, machine=slower(times))
+        found = timings.run(*_run(timings, "learning_rate=0.1,seed=0"))
         assert found.seconds == pytest.approx(times * 6 * 60 / 15)
 
 
@@ -126,90 +136,81 @@ def test_a_recorded_run_counts_with_its_processor_time_carried_over_from_its_mac
     record(costly, "learning_rate=0.1,seed=0", 500.0, processor_seconds=40.0, device=made_on)
     record(costly, "learning_rate=0.5,seed=0", 500.0, processor_seconds=900.0, device={**made_on, "threads": 2})
     record(costly, "learning_rate=3.0,seed=0", 500.0, device={"type": "cuda", "calibration": made_on["calibration"]})
-    paper, results = replication(costly)
-    timings = Timings(paper, "laptop", results, machine=slower(1.0))
-    seconds = [timings.run(*_run(paper, f"learning_rate={rate},seed=1")).seconds for rate in (0.1, 0.5, 3.0)]
+    timings = timings_of(costly, machine=slower(1.0))
+    seconds = [timings.run(*_run(timings, f"learning_rate={rate},seed=1")).seconds for rate in (0.1, 0.5, 3.0)]
     assert seconds == pytest.approx([20.0, 250.0, 500.0])  # threads share the work; a GPU's time is its own
-    timings = Timings(paper, "laptop", results, machine=slower(4.0))
-    assert timings.run(*_run(paper, "learning_rate=0.1,seed=1")).seconds == pytest.approx(80.0)
+    timings = timings_of(costly, machine=slower(4.0))
+    assert timings.run(*_run(timings, "learning_rate=0.1,seed=1")).seconds == pytest.approx(80.0)
 
 
 def test_a_recorded_run_with_other_parameters_is_no_measure(costly: Project) -> None:
-    paper, results = replication(costly)
-    run, job = _run(paper, "learning_rate=0.1,seed=0")
-    before = {**run.settings, "steps": 7}  # type: ignore[attr-defined]
-    record(costly, "learning_rate=0.1,seed=0", 500.0, inputs={"parameters": before})
-    assert Timings(paper, "laptop", results).run(run, job).basis == "minutes"  # type: ignore[arg-type]
+    timings = timings_of(costly)
+    run, job = _run(timings, "learning_rate=0.1,seed=0")
+    record(costly, "learning_rate=0.1,seed=0", 500.0, inputs={"parameters": {**run.settings, "steps": 7}})
+    assert timings.run(run, job).basis == "minutes"
 
 
 def test_what_is_announced_rests_on_the_same_settings_or_on_minutes(costly: Project) -> None:
     record(costly, "learning_rate=0.1,seed=0", 100.0)
-    paper, results = replication(costly)
-    timings = Timings(paper, "laptop", results)
-    same, other = (timings.announced(*_run(paper, f"learning_rate={rate},seed=1")) for rate in (0.1, 0.5))
+    timings = timings_of(costly)
+    same, other = (timings.announced(*_run(timings, f"learning_rate={rate},seed=1")) for rate in (0.1, 0.5))
     assert same is not None
     assert other is not None
     assert (same.seconds, same.basis) == (100.0, "recorded (cpu)")
     assert (other.seconds, other.basis) == (24.0, "minutes")
-    job = next(job for job in paper.jobs("laptop") if job.experiment == "measurement")
+    job = next(job for job in timings.replication.jobs("laptop") if job.experiment == "measurement")
     assert timings.announced(job.runs[0], job) is None
 
 
 def test_the_announcement_counts_processes_needs_and_pages(project: Project) -> None:
-    paper, results = replication(project)
-    jobs = plan.plan(paper, "laptop", results)
+    jobs = plan_of(project)
     descent, measurement = jobs
     assert measurement.needs == {descent.name}
     assert plan.duration_text(jobs, 2) == "about 1 min 44 s on 2 cores"  # 6 + (3 + 36) + (3 + 36) + (10 + 10)
-    for job in paper.jobs("laptop")[:1]:
-        for run in job.runs:
-            record(project, run.name, 60.0)
-    twice = plan.plan(paper, "laptop", results)
-    assert plan.duration_text(twice, 2) == "about 16 min 08 s on 2 cores"  # recorded, but not current
+    for run in project.replication().runs("descent", "laptop"):
+        record(project, run.name, 60.0)
+    assert plan.duration_text(plan_of(project), 2) == "about 16 min 08 s on 2 cores"  # recorded, but not current
     assert plan.tasks([]) == []
 
 
 def test_an_experiment_without_minutes_is_named(costly: Project) -> None:
-    jobs = plan.plan(*_at_laptop(costly))
-    assert plan.duration_text(jobs, 2) == "how long is not stated for decay/measurement"
+    assert plan.duration_text(plan_of(costly), 2) == "how long is not stated for decay/measurement"
 
 
 def test_a_device_factor_divides_what_was_timed_on_a_cpu_and_nothing_else(costly: Project) -> None:
     record(costly, "learning_rate=0.1,seed=0", 100.0, device="cpu")
     record(costly, "learning_rate=0.5,seed=0", 100.0, device="cuda")
-    paper, results = replication(costly)
-    timings = Timings(paper, "laptop", results, device_factor=20.0)
-    assert timings.run(*_run(paper, "learning_rate=0.1,seed=1")).seconds == pytest.approx(5.0)
-    assert timings.run(*_run(paper, "learning_rate=0.5,seed=1")).seconds == pytest.approx(100.0)
-    assert costs(paper, "laptop", results, 20.0)[1].hours[0] == pytest.approx(1.0)  # no GPU, no factor
+    timings = timings_of(costly, device_factor=20.0)
+    assert timings.run(*_run(timings, "learning_rate=0.1,seed=1")).seconds == pytest.approx(5.0)
+    assert timings.run(*_run(timings, "learning_rate=0.5,seed=1")).seconds == pytest.approx(100.0)
+    assert costs_of(costly, 20.0)[1].hours[0] == pytest.approx(1.0)  # no GPU, no factor
 
 
 def test_a_trial_of_other_code_is_not_used(costly: Project) -> None:
-    paper, results = replication(costly)
-    path = trials_path(results, "laptop", "decay")
+    paper = costly.replication()
+    path = trials_path(costly.folders.store, "laptop", "decay")
     path.parent.mkdir(parents=True)
     trial = {
         "experiment": "descent", "setting": "learning_rate=0.1", "runs": 5, "seconds": 50.0, "lower": 40.0,
         "upper": 70.0, "peak_memory_mb": 300.0, "disk_mb": 5.0, "device": "cpu",
     }  # fmt: skip
-    for code, basis in ((paper.code_digest("descent", "run"), "trial (cpu)"), ("other", "minutes")):
+    for code, basis in (("other", "minutes"), (paper.code_digest("descent", "run"), "trial (cpu)")):
         path.write_text(json.dumps([{**trial, "code": code}]))
-        found = Timings(paper, "laptop", results).run(*_run(paper, "learning_rate=0.1,seed=0"))
+        timings = timings_of(costly)
+        found = timings.run(*_run(timings, "learning_rate=0.1,seed=0"))
         assert found.basis == basis
-    path.write_text(json.dumps([{**trial, "code": paper.code_digest("descent", "run")}]))
-    found = Timings(paper, "laptop", results).run(*_run(paper, "learning_rate=0.1,seed=0"))
     assert (found.seconds, found.lower, found.upper) == (10.0, 8.0, 14.0)
 
 
 def test_wall_time_is_the_work_shared_out_or_the_longest_job(costly: Project) -> None:
-    found = costs(*_at_laptop(costly))[:1]
+    found = costs_of(costly)[:1]
     assert wall_hours(found, 1) == pytest.approx(0.2)
     assert wall_hours(found, 100) == pytest.approx(found[0].longest)
     assert gpu_hours(found) == total_hours(found)
 
 
 def test_a_budget_is_kept_by_the_upper_bound_and_says_what_to_cut(costly: Project) -> None:
-    found = costs(*_at_laptop(costly))
+    found = costs_of(costly)
     check_budget(found, 0.41)
     with pytest.raises(UserError, match=r"may take 0\.4 GPU hours, more than .* 0\.3; without decay/descent"):
         check_budget(found, 0.3)
@@ -253,14 +254,7 @@ def test_a_finished_run_stands_beside_its_prediction(project: Project, as_the_re
         assert entry["seconds"] > 0
 
 
-def _at_laptop(project: Project) -> tuple[Replication, str, Results]:
-    paper, results = replication(project)
-    return paper, "laptop", results
-
-
-def _run(paper: Replication, name: str) -> tuple[object, Job]:
-    for job in paper.jobs("laptop"):
-        for run in job.runs:
-            if run.experiment == "descent" and run.name == name:
-                return run, job
-    raise AssertionError(name)
+def _run(timings: Timings, name: str) -> tuple[Run, Job]:
+    """A run of descent with its job."""
+    jobs = [job for job in timings.replication.jobs("laptop") if job.experiment == "descent"]
+    return next((run, job) for job in jobs for run in job.runs if run.name == name)

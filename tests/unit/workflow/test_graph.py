@@ -14,7 +14,7 @@ from common.errors import UserError
 from common.workflow.graph import GATHERED, Graph
 from common.workflow.slurm import check_cluster
 from common.workflow.slurm_job import job_command
-from tests.conftest import Project
+from tests.conftest import Project, program
 
 
 @pytest.fixture
@@ -50,9 +50,14 @@ def test_an_analysis_of_very_many_jobs_waits_for_files_that_stand_for_all_of_the
     assert gathered == wide.paper_markers("decay")
 
 
-def test_an_analysis_of_few_jobs_waits_for_their_own_markers(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def graph(project: Project, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """The example's jobs."""
     monkeypatch.chdir(project.root)
-    graph = Graph(Path(), "laptop")
+    return Graph(Path(), "laptop")
+
+
+def test_an_analysis_of_few_jobs_waits_for_their_own_markers(graph: Graph) -> None:
     assert graph.analysis_inputs("decay") == graph.paper_markers("decay")
 
 
@@ -91,8 +96,7 @@ def test_every_element_of_an_array_executes_its_own_job() -> None:
 def cluster_that_says(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:
     """Put scripts in place of Slurm's programs."""
     for name, script in programs.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
+        program(folder, name, script)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
@@ -124,10 +128,6 @@ def _wildcards(marker: str) -> SimpleNamespace:
     return SimpleNamespace(scale=scale, paper=paper, experiment=experiment, job=job.removesuffix(".json"))
 
 
-def test_data_is_looked_for_first_and_what_others_wait_for_before_them(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(project.root)
-    graph = Graph(Path(), "laptop")
+def test_data_is_looked_for_first_and_what_others_wait_for_before_them(graph: Graph) -> None:
     first, second = (graph.rule_priority("decay", name) for name in ("descent", "measurement"))
     assert graph.data_priority > first > second > 0

@@ -12,7 +12,6 @@ from common.experiments.outcomes import Outcome
 from common.experiments.process import stopping_at_checkpoints
 from common.workflow import job as steps
 from common.workflow.ownership import ENDED, WORKFLOW
-from common.workflow.state import Folders
 from tests.conftest import Project
 
 
@@ -70,7 +69,6 @@ def test_unfinished_is_no_success_where_somebody_asked_to_end(
     monkeypatch.delenv(WORKFLOW, raising=False)
     if here:
         monkeypatch.setenv(WORKFLOW, str(os.getppid()))
-    folders = Folders(in_process.root, in_process.root / "results")
-    job = steps.find(in_process.root, "decay").jobs("smoke")[0]
-    marker = str(folders.results / job.marker)
-    assert steps.job_step(folders, marker, "smoke", steps.Attempt(attempt, 1 if here else 3), None) == code
+    job = in_process.replication().jobs("smoke")[0]
+    marker = str(in_process.folders.results / job.marker)
+    assert steps.job_step(in_process.folders, marker, "smoke", steps.Attempt(attempt, 1 if here else 3), None) == code

@@ -6,6 +6,7 @@ import pytest
 
 from common.workflow.job import allowed_minutes
 from common.workflow.slurm import as_minutes, minutes_left
+from tests.conftest import program
 
 
 @pytest.mark.parametrize(
@@ -22,9 +23,7 @@ def test_slurms_words_for_a_time_are_read(text: str, minutes: float | None) -> N
 def test_a_job_keeps_two_minutes_or_half_of_what_slurm_says_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    squeue = tmp_path / "squeue"
-    squeue.write_text("#!/bin/sh\necho 28:00\n")
-    squeue.chmod(0o755)
+    program(tmp_path, "squeue", "echo 28:00")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert minutes_left() is None
@@ -32,7 +31,7 @@ def test_a_job_keeps_two_minutes_or_half_of_what_slurm_says_is_left(
     assert allowed_minutes(1) == 0.5
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert allowed_minutes(30) == 26  # two minutes went before this process began
-    squeue.write_text("#!/bin/sh\necho 0:30\n")
+    program(tmp_path, "squeue", "echo 0:30")
     assert allowed_minutes(30) == 0
-    squeue.write_text("#!/bin/sh\necho INVALID\n")
+    program(tmp_path, "squeue", "echo INVALID")
     assert allowed_minutes(30) == 28

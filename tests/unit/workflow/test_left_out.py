@@ -1,7 +1,6 @@
 """An experiment below the scale that it is run from: no run, no verdict, and nothing published of it is lost."""
 
 import shutil
-import subprocess
 
 import pytest
 import torch
@@ -17,9 +16,8 @@ from common.workflow.plan import plan
 from common.workflow.publish import publish
 from common.workflow.run import run_target
 from common.workflow.state import Folders
-from tests.conftest import ROOT, Project, forget_replications
+from tests.conftest import ROOT, Project
 
-IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 FROM_WORKSTATION = "it is run from workstation scale on"
 CLAIM = """
 - id: kept
@@ -52,8 +50,7 @@ def folders(in_process: Project) -> Folders:
     write_json(published / "verdicts.json", [{"id": "kept", "experiment": "measurement", "statement": "kept"}])
     (published / "figures").mkdir()
     (published / "figures/measurement-fig2.svg").write_text("<svg/>")
-    forget_replications()
-    return Folders(root, root / "results")
+    return in_process.folders
 
 
 def test_at_a_smaller_scale_its_claims_say_from_where_it_is_run_and_nothing_of_it_is_due(folders: Folders) -> None:
@@ -82,8 +79,7 @@ def test_publishing_the_others_keeps_what_was_published_of_it(folders: Folders) 
     paper, root = find(folders.root, "decay"), folders.root
     for name in ("requirements-torch.txt", "requirements.lock", ".gitignore"):
         shutil.copy(ROOT / name, root / name)
-    for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "start")):
-        subprocess.run(["git", "-C", str(root), *IDENTITY, *command], check=True, capture_output=True)
+    Project(root).commit("start")
     for job in paper.jobs("laptop"):
         execute_job(job, Conditions(paper, folders.store, torch.device("cpu")))
     analyse(paper, "laptop", folders)

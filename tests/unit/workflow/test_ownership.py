@@ -19,8 +19,8 @@ from common.locks import lock
 from common.workflow import ownership
 from common.workflow.ownership import BUILD, ENDED, WORKFLOW, checkout
 from common.workflow.progress import lives
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).parents[3]
 STEP = """
 import sys, time, pathlib
 from common.workflow.ownership import attend
@@ -28,22 +28,12 @@ attend(pathlib.Path(sys.argv[1]))
 print("at work", flush=True)
 time.sleep(60)
 """
-SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(ownership, "LOOK_SECONDS", 0.01)
-
-
-@pytest.fixture
-def owner() -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that owns a step; killed, it stays a zombie until the test ends."""
-    process = subprocess.Popen(SLEEPER)
-    yield process
-    process.kill()
-    process.wait()
 
 
 @pytest.fixture
@@ -137,12 +127,6 @@ def test_who_is_at_work_is_said_in_a_sentence_with_process_host_and_time(
         f"`replicate reports --scale laptop` (process {os.getpid()} on {socket.gethostname()}, since {since}) is at "
         "work in this checkout; wait for it (--wait, make reports WAIT=1) or stop it."
     )
-
-
-def test_a_lock_that_nobody_signed_has_a_sentence_too(tmp_path: Path) -> None:
-    with lock(tmp_path / ".lock"), pytest.raises(UserError) as told, checkout(tmp_path, lambda text: False):
-        pass
-    assert str(told.value).startswith("another `make reports` is at work in this checkout; wait for it")
 
 
 def test_a_build_that_waits_begins_when_the_other_has_ended(tmp_path: Path) -> None:

@@ -93,6 +93,11 @@ def test_a_job_whose_process_is_gone_does_not_run_and_one_elsewhere_runs_as_long
     assert in_flight(tmp_path, "laptop") == []
 
 
+def planned(one: Job) -> JobPlan:
+    """The plan of a job with one run, which takes a minute."""
+    return JobPlan(one.paper, one.experiment, one.id, 1, 0, 1.0)
+
+
 class Workflow:
     """A process that lets one thing happen whenever it is looked at, and then ends."""
 
@@ -134,20 +139,9 @@ def two_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Workflow,
     def nothing() -> None:
         return
 
-    workflow = Workflow(
-        nothing,
-        nothing,
-        at(0, 0.1),
-        at(0, 0.2),
-        at(0, 0.9),
-        ends(0, "completed"),
-        nothing,
-        at(1, 0.5),
-        ends(1, "failed"),
-        nothing,
-    )
-    plans = [JobPlan(one.paper, one.experiment, one.id, 1, 0, 1.0) for one in jobs]
-    return workflow, folders, plans
+    first = (nothing, nothing, at(0, 0.1), at(0, 0.2), at(0, 0.9), ends(0, "completed"))
+    second = (nothing, at(1, 0.5), ends(1, "failed"), nothing)
+    return Workflow(*first, *second), folders, [planned(one) for one in jobs]
 
 
 def test_in_a_log_there_is_a_line_for_each_change_and_for_nothing_else(

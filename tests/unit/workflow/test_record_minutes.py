@@ -10,9 +10,7 @@ from common.experiments import calibration
 from common.experiments.calibration import Calibration, machine, reference
 from common.files import sha256_of
 from common.workflow import record_minutes as module
-from common.workflow.discovery import find
 from common.workflow.record_minutes import record_minutes, record_steps, recorded_minutes, with_minutes
-from common.workflow.state import Folders
 from tests.conftest import Project
 
 CONFIG = """\
@@ -73,9 +71,9 @@ def computed(project: Project) -> Project:
 
 
 def test_what_was_recorded_on_a_machine_half_as_fast_is_stated_as_half(computed: Project) -> None:
-    folders = Folders(computed.root, computed.root / "results")
+    store = computed.folders.store
     slower = {kind: 2 * seconds for kind, seconds in reference().seconds.items()}
-    for path in (folders.results / "laptop/decay/descent").glob("*/provenance.json"):
+    for path in (store.root / "laptop/decay/descent").glob("*/provenance.json"):
         facts = json.loads(path.read_text())
         assert 0 < facts["processor_seconds"] < 60
         assert facts["device"]["calibration"].keys() == slower.keys()
@@ -85,22 +83,22 @@ def test_what_was_recorded_on_a_machine_half_as_fast_is_stated_as_half(computed:
         outcome = path.with_name("outcome.json")
         stated = json.loads(outcome.read_text())
         outcome.write_text(json.dumps(stated | {"provenance": sha256_of(path)}))
-    decay = find(computed.root, "decay")
-    assert recorded_minutes(decay, "laptop", folders.store)["descent"] == pytest.approx(15 * 20.0 / 60)
-    lines = record_minutes(decay, "laptop", folders.store)
+    decay = computed.replication()
+    assert recorded_minutes(decay, "laptop", store)["descent"] == pytest.approx(15 * 20.0 / 60)
+    lines = record_minutes(decay, "laptop", store)
     assert lines[0] == "decay/descent: 0.6 → 5"
-    assert find(computed.root, "decay").experiment("descent").resources_at("laptop").minutes == 5.0
-    assert find(computed.root, "decay").experiment("descent").resources_at("smoke") == decay.experiment(
+    assert computed.replication().experiment("descent").resources_at("laptop").minutes == 5.0
+    assert computed.replication().experiment("descent").resources_at("smoke") == decay.experiment(
         "descent"
     ).resources_at("smoke")
 
 
 def test_an_experiment_with_a_run_that_is_due_keeps_its_minutes(computed: Project) -> None:
     (computed.root / "results/laptop/decay/descent/learning_rate=0.1,seed=0/outcome.json").unlink()
-    decay = find(computed.root, "decay")
-    lines = record_minutes(decay, "laptop", Folders(computed.root, computed.root / "results").store)
+    decay = computed.replication()
+    lines = record_minutes(decay, "laptop", computed.folders.store)
     assert lines[0] == "decay/descent: stays: 1 of 15 runs are not current"
-    assert find(computed.root, "decay").experiment("descent").resources_at("laptop").minutes == 0.6
+    assert computed.replication().experiment("descent").resources_at("laptop").minutes == 0.6
 
 
 def test_the_steps_of_the_workflow_are_carried_over_to_the_reference_machine(

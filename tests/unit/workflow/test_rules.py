@@ -1,6 +1,5 @@
 """Rules are older than the runs that they judge, or say so: planted cases in a small repository."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from common.claims import Claim, load_claims
 from common.errors import UserError
 from common.experiments.replication import Replication
 from common.files import write_json
-from common.workflow.discovery import find
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
 from tests.conftest import EXAMPLE, Project, make_project
@@ -23,28 +21,13 @@ SEEDS = {0, 1, 2, 3, 4}
 def committed(tmp_path: Path) -> Project:
     """The example, committed as it stands."""
     project = make_project(tmp_path, {"decay": EXAMPLE})
-    git(project, "init", "--quiet")
-    commit(project, "start")
+    project.commit("start")
     return project
-
-
-def git(project: Project, *arguments: str) -> str:
-    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    done = subprocess.run(
-        ["git", "-C", str(project.root), *identity, *arguments], capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
-
-
-def commit(project: Project, message: str) -> str:
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "--message", message)
-    return git(project, "rev-parse", "HEAD")
 
 
 def now(project: Project) -> tuple[Replication, Claim, Rule]:
     """The replication, its first claim, and what decides that now."""
-    replication = find(project.root, "decay")
+    replication = project.replication()
     claims = load_claims(replication.folder / "claims.yaml")
     return replication, claims[0], rules(replication, "laptop", claims)[FIRST]
 
@@ -69,18 +52,18 @@ def amend(project: Project, **entry: Any) -> None:
 def test_a_rule_that_stood_when_the_runs_were_computed_is_taken_with_the_commit_that_holds_it(
     committed: Project,
 ) -> None:
-    start = git(committed, "rev-parse", "HEAD")
+    start = committed.git("rev-parse", "HEAD")
     (committed.root / "note").write_text("later")
-    runs = commit(committed, "later")
+    runs = committed.commit("later")
     older(committed, runs)
     replication, claim, _ = now(committed)
     assert since(replication, [claim]) == {FIRST: start}
 
 
 def test_a_rule_committed_after_its_runs_is_refused(committed: Project) -> None:
-    runs = git(committed, "rev-parse", "HEAD")
+    runs = committed.git("rev-parse", "HEAD")
     committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 9}")
-    moved = commit(committed, "moved")
+    moved = committed.commit("moved")
     with pytest.raises(UserError, match=f"{FIRST} the rule differs from the one at the runs' commit {runs[:12]}; say"):
         older(committed, runs)
     replication, claim, _ = now(committed)
@@ -91,7 +74,7 @@ def test_a_rule_committed_after_its_runs_is_refused(committed: Project) -> None:
 
 
 def test_an_amendment_that_names_all_seeds_as_seen_is_taken(committed: Project) -> None:
-    runs = git(committed, "rev-parse", "HEAD")
+    runs = committed.git("rev-parse", "HEAD")
     committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 9}")
     amend(committed, date="2026-01-01", reason="a slip", seen={"laptop": list(SEEDS)})
     older(committed, runs)
@@ -100,17 +83,16 @@ def test_an_amendment_that_names_all_seeds_as_seen_is_taken(committed: Project) 
 @pytest.mark.parametrize(
     ("file", "old", "new", "changed"),
     [
-        ("config.yaml", "learning_rate: [0.1, 0.5, 3.0]\n    seed: 5\n  together", None, ""),
+        # A learning rate that the claim does not select.
+        ("config.yaml", "3.0]\n    seed: 5\n  together", "4.0]\n    seed: 5\n  together", ""),
         ("config.yaml", "base: {steps: 40}", "base: {steps: 50}", "settings that it selects"),
         ("analysis/descent.py", "np.log(", "np.log2(", "code of its metrics"),
     ],
 )
 def test_a_change_of_what_a_rule_reads_is_a_change_of_the_rule(
-    committed: Project, file: str, old: str, new: str | None, changed: str
+    committed: Project, file: str, old: str, new: str, changed: str
 ) -> None:
-    runs = git(committed, "rev-parse", "HEAD")
-    if new is None:  # a learning rate that the claim does not select
-        new = old.replace("3.0", "4.0")
+    runs = committed.git("rev-parse", "HEAD")
     committed.edit(file, old, new)
     if not changed:
         older(committed, runs)

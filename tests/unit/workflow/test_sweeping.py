@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from common.files import ABANDONED_SECONDS, atomic_path, published
@@ -10,35 +11,30 @@ from common.workflow.analyse import _remove_others
 from common.workflow.cost import _mb
 
 
-def abandoned(path: Path) -> Path:
-    """A temporary file that a killed process left."""
-    long_ago = time.time() - 2 * ABANDONED_SECONDS
-    path.touch()
-    os.utime(path, (long_ago, long_ago))
-    return path
+def left_by(sweep: Callable[[], None], folder: Path) -> list[str]:
+    """What a sweep leaves beside a writer of fig2.svg, where a killed one left a file and fig9.svg is of no use."""
+    killed = folder / ".fig0.svg.x1.partial"
+    for path in (killed, folder / "fig9.svg"):
+        path.touch()
+    os.utime(killed, (time.time() - 2 * ABANDONED_SECONDS,) * 2)
+    with atomic_path(folder / "fig2.svg") as temporary:
+        temporary.write_text("by another process")
+        sweep()
+    assert not killed.exists()
+    return [path.name for path in published(folder)]
 
 
 def test_a_sweep_of_figures_takes_what_is_no_more_and_nothing_that_is_being_written(tmp_path: Path) -> None:
-    left = abandoned(tmp_path / ".fig0.svg.x1.partial")
-    for name in ("fig1.svg", "fig9.svg"):
-        (tmp_path / name).touch()
-    with atomic_path(tmp_path / "fig2.svg") as temporary:
-        temporary.write_text("by another process")
-        _remove_others(tmp_path, [{"svg": "figures/fig1.svg", "png": None, "csv": None}])
-    assert [path.name for path in published(tmp_path)] == ["fig1.svg", "fig2.svg"]
-    assert not left.exists()
+    (tmp_path / "fig1.svg").touch()
+    shown = [{"svg": "figures/fig1.svg", "png": None, "csv": None}]
+    assert left_by(lambda: _remove_others(tmp_path, shown), tmp_path) == ["fig1.svg", "fig2.svg"]
 
 
 def test_a_sweep_beside_a_page_takes_what_is_no_more_and_nothing_that_is_being_written(tmp_path: Path) -> None:
-    left = abandoned(tmp_path / ".fig0.svg.x1.partial")
     (tmp_path / "folder").mkdir()
-    for name in ("report.ipynb", "fig9.svg"):
-        (tmp_path / name).touch()
-    with atomic_path(tmp_path / "fig2.svg") as temporary:
-        temporary.write_text("by another process")
-        _forget_others(tmp_path, [], notebook=True)
-    assert [path.name for path in published(tmp_path)] == ["fig2.svg", "folder", "report.ipynb"]
-    assert not left.exists()
+    (tmp_path / "report.ipynb").touch()
+    kept = ["fig2.svg", "folder", "report.ipynb"]
+    assert left_by(lambda: _forget_others(tmp_path, [], notebook=True), tmp_path) == kept
 
 
 def test_the_size_of_a_folder_leaves_out_what_goes_away_meanwhile(tmp_path: Path) -> None:

@@ -73,10 +73,20 @@ def jobs(count: int = 12, kinds: int = 4, seconds: float = 60.0) -> list[Task]:
     return [Task(f"{kind}-{number}", seconds, f"e{kind}") for kind in range(kinds) for number in range(count // kinds)]
 
 
-def test_what_comes_as_expected_is_counted_down_to_the_end() -> None:
+@pytest.mark.parametrize(
+    ("shape", "below", "above"),
+    [
+        (lambda share: share, 8, 8),
+        (lambda share: 0.0, 15, 15),  # they tell nothing, and are taken to get on as expected
+        (lambda share: 0.1 * share, 10, 2 * 60),  # what ends sooner than it promises misleads by what runs at most
+    ],
+)
+def test_what_takes_what_was_expected_is_counted_down_to_the_end(
+    shape: Callable[[float], float], below: float, above: float
+) -> None:
     tasks = jobs()
-    for gone, left, truth in build(tasks, {task.id: 60.0 for task in tasks}):
-        assert left == pytest.approx(truth, abs=8.0), gone
+    for gone, left, truth in build(tasks, {task.id: 60.0 for task in tasks}, shape=shape):
+        assert truth - below <= left <= truth + above, gone
 
 
 def test_a_machine_that_is_slower_than_expected_is_found_out_after_a_tenth() -> None:
@@ -117,19 +127,6 @@ def test_the_time_left_is_near_the_truth_and_does_not_jump(common: float) -> Non
         errors += [abs(left / truth - 1) for gone, left, truth in looks if 0.2 < gone / whole < 0.9]
     assert median(errors) < 0.12
     assert sorted(errors)[int(0.95 * len(errors))] < 0.35
-
-
-def test_jobs_that_end_sooner_than_their_progress_promises_mislead_by_no_more_than_those_that_run() -> None:
-    tasks = jobs()
-    looks = build(tasks, {task.id: 60.0 for task in tasks}, shape=lambda share: 0.1 * share)
-    for gone, left, truth in looks:
-        assert truth - 10 < left < truth + 2 * 60, gone
-
-
-def test_a_job_that_tells_nothing_is_taken_to_get_on_as_expected() -> None:
-    tasks = jobs()
-    for gone, left, truth in build(tasks, {task.id: 60.0 for task in tasks}, shape=lambda share: 0.0):
-        assert left == pytest.approx(truth, abs=15.0), gone
 
 
 def test_what_an_interrupted_build_had_done_of_a_job_is_not_counted_as_speed() -> None:

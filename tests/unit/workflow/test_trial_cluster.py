@@ -7,13 +7,13 @@ import pytest
 
 from tests.cluster import slurm
 from tests.cluster.slurm import PROGRAMS, Cluster, Unavailable
+from tests.conftest import program
 
 
 def machine(folder: Path, monkeypatch: pytest.MonkeyPatch, *, user: int = 0, **programs: str) -> Cluster:
     """A machine that has these programs alone, whatever is installed where the test runs."""
     for name, script in programs.items():
-        (folder / name.replace("_", "-")).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name.replace("_", "-")).chmod(0o755)
+        program(folder, name.replace("_", "-"), script)
     monkeypatch.setenv("PATH", os.fspath(folder))
     monkeypatch.setattr(slurm, "DAEMON_FOLDERS", ())
     monkeypatch.setattr(os, "geteuid", lambda: user)
