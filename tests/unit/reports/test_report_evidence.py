@@ -273,5 +273,3 @@ def test_a_summary_gives_statement_verdict_and_what_was_measured(
         "- It holds. **Reproduced** (measured 0.25, 95 % interval 0.125 to 0.5, n = 5).\n"
         "- So. **Reproduced** (measured 2)."
     )
-    with pytest.raises(UserError, match="has no claim 'three'"):
-        paper.summary(["three"])
