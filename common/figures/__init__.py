@@ -1,7 +1,7 @@
 """One style for all figures, and their export as SVG, PNG and CSV."""
 
 from common.figures.data import attach_data, plotted_data
-from common.figures.export import SVG_LIMIT, export, figure_title, to_svg
+from common.figures.export import SVG_LIMIT, export, figure_title
 from common.figures.plots import log_axis, mean_band, note, placeholder, reference_line
 from common.figures.standing import DIVERGED, IN_REGIME, OUTSIDE_REGIME, points
 from common.figures.style import (
@@ -33,6 +33,5 @@ __all__ = [
     "points",
     "reference_line",
     "subplots",
-    "to_svg",
     "use_style",
 ]

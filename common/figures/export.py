@@ -64,12 +64,6 @@ def export(figure: Figure, folder: Path, name: str) -> dict[str, Path]:
     return paths
 
 
-def to_svg(figure: Figure) -> str:
-    """The text of the SVG that `export` writes."""
-    with matplotlib.rc_context(_SAVING):
-        return _svg(figure).decode()
-
-
 def figure_title(figure: Figure) -> str:
     """The title above the figure, else the first axes' title, else nothing."""
     titles = [figure.get_suptitle()] + [axes.get_title("left") or axes.get_title() for axes in figure.axes]

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from common.files import as_json
 from common.reports.drawing import inline_svg
-from common.reports.paper_view import CLAIM_MIME, FIGURE_MIME
+from common.reports.paper_view import FIGURE_MIME
 from common.reports.sanitise import sanitised
 from common.reports.text import markdown, math_to_mathml
 
@@ -31,14 +31,12 @@ class Story:
     Attributes:
         blocks: its text and outputs as HTML, in order.
         figures: (experiment, name) of the saved figures that it shows.
-        claims: ids of the claims that it shows.
         problems: one sentence for each cell that failed.
         notebook: the executed notebook as JSON text.
     """
 
     blocks: list[Markup] = field(default_factory=list)
     figures: set[tuple[str, str]] = field(default_factory=set)
-    claims: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
     notebook: str = ""
 
@@ -140,13 +138,8 @@ def _failures(notebook: Any, name: str) -> list[str]:
     ]
 
 
-def tell(
-    notebook: Any,
-    problems: list[str],
-    figure_card: Callable[[str, str], Markup],
-    claim_card: Callable[[str], Markup],
-) -> Story:
-    """Turn an executed notebook into HTML: text, outputs, and the page's cards for saved figures and claims."""
+def tell(notebook: Any, problems: list[str], figure_card: Callable[[str, str], Markup]) -> Story:
+    """Turn an executed notebook into HTML: text, outputs, and the page's cards for saved figures."""
     story = Story(problems=list(problems), notebook=as_json(notebook))
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown":
@@ -155,17 +148,11 @@ def tell(
             if "show" in cell.metadata.get("tags", []):
                 story.blocks.append(Markup('<pre class="code" tabindex="0"><code>{}</code></pre>').format(cell.source))
             for place, output in enumerate(cell.outputs):
-                story.blocks.append(_output(output, f"story-{number}-{place}", story, figure_card, claim_card))
+                story.blocks.append(_output(output, f"story-{number}-{place}", story, figure_card))
     return story
 
 
-def _output(
-    output: Any,
-    prefix: str,
-    story: Story,
-    figure_card: Callable[[str, str], Markup],
-    claim_card: Callable[[str], Markup],
-) -> Markup:
+def _output(output: Any, prefix: str, story: Story, figure_card: Callable[[str, str], Markup]) -> Markup:
     if output.output_type == "error":
         sentence = f"This part of the story could not be computed: {output.ename}: {output.evalue}"
         return Markup('<p class="problem" role="note">{}</p>').format(sentence)
@@ -176,9 +163,6 @@ def _output(
         experiment, name = data[FIGURE_MIME]["experiment"], data[FIGURE_MIME]["name"]
         story.figures.add((experiment, name))
         return figure_card(experiment, name)
-    if CLAIM_MIME in data:
-        story.claims.add(data[CLAIM_MIME]["id"])
-        return claim_card(data[CLAIM_MIME]["id"])
     return _rich(data, prefix)
 
 

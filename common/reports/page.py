@@ -142,13 +142,7 @@ def _story(evidence: Evidence, beside: Path, figures: dict[tuple[str, str], Figu
     notebook, problems = run_notebook(source.resolve(), variables, evidence.root.resolve())
     for problem in problems:
         log.error("%s", problem)
-    claims = {claim.id: claim for claim in evidence.claims}
-    story = tell(
-        notebook,
-        problems,
-        figure_card=lambda experiment, name: macro("figure_card", figures[experiment, name], evidence),
-        claim_card=lambda identifier: macro("claim_card", claims[identifier], evidence),
-    )
+    story = tell(notebook, problems, lambda experiment, name: macro("figure_card", figures[experiment, name], evidence))
     write_atomically(beside / "report.ipynb", story.notebook)
     return story
 

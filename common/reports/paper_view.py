@@ -1,4 +1,4 @@
-"""What a narrative notebook has in hand: a paper's verdicts, numbers, figures and claims, each in one line."""
+"""What a narrative notebook has in hand: a paper's numbers, figures and verdicts, each in one line."""
 
 import os
 from fnmatch import fnmatchcase
@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING, Any
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import project_root
-from common.reports.drawing import accepted_text
-from common.reports.evidence import Evidence, Picture
-from common.reports.judgements import ClaimRow
-from common.reports.text import interval_text, number, prose
+from common.reports.evidence import Evidence
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
-# A page puts its own card in place of an output of these kinds; Jupyter shows the picture or table beside it.
+# A page puts its own card in place of an output of this kind; Jupyter shows the picture beside it.
 FIGURE_MIME = "application/vnd.hessian-replications.figure+json"
-CLAIM_MIME = "application/vnd.hessian-replications.claim+json"
 
 PAPER_VARIABLE, SCALE_VARIABLE, ROOT_VARIABLE = "REPLICATIONS_PAPER", "REPLICATIONS_SCALE", "REPLICATIONS_ROOT"
 
 
 class Card:
-    """An output that a page shows as a card of its own, and Jupyter as a picture or table."""
+    """An output that Jupyter shows, and a page in its own way."""
 
     def __init__(self, bundle: dict[str, Any]) -> None:
         self._bundle = bundle
@@ -55,31 +50,6 @@ class PaperView:
     def scale(self) -> str:
         """The scale that was analysed."""
         return self._evidence.scale
-
-    @property
-    def verdicts(self) -> "pd.DataFrame":
-        """One row a claim, judged at the largest scale known: id, statement, verdict, estimate, low, high, n, …"""
-        import pandas as pd
-
-        rows = []
-        for claim in self._evidence.claims:
-            shown = claim.shown
-            low, high = shown.interval or (None, None)
-            rows.append(
-                {
-                    "id": claim.id,
-                    "statement": shown.statement,
-                    "verdict": claim.name,
-                    "estimate": shown.estimate,
-                    "low": low,
-                    "high": high,
-                    "n": shown.n,
-                    "scale": claim.headline.scale if claim.headline else None,
-                    "reason": shown.reason,
-                }
-            )
-        columns = ["id", "statement", "verdict", "estimate", "low", "high", "n", "scale", "reason"]
-        return pd.DataFrame(rows, columns=columns).set_index("id")
 
     def metrics(self, experiment: str) -> "pd.DataFrame":
         """One row a run of `experiment`: its axes, outcome and metrics.
@@ -128,24 +98,12 @@ class PaperView:
             raise UserError(
                 f"{self.name} has a figure {name!r} in {owners}: say which, as figure({name!r}, experiment=…)."
             )
-        return Card(self._figure_bundle(found[0]))
-
-    def show(self, figure: "Figure", title: str = "") -> Card:
-        """A figure made in the notebook, drawn as the saved ones are."""
-        from common.figures import figure_title, to_svg
-
-        title = title or figure_title(figure) or "figure"
-        return Card({"image/svg+xml": to_svg(figure), "text/plain": title})
-
-    def claim(self, identifier: str) -> Card:
-        """The card of a claim: what the paper says, what was measured, the verdict.
-
-        Raises:
-            UserError: no such claim.
-        """
-        claim = self._claims(identifier)[0]
-        plain = f"{claim.name}: {claim.shown.statement}"
-        return Card({CLAIM_MIME: {"id": identifier}, "text/html": _claim_table(claim), "text/plain": plain})
+        entry, path = found[0].entry, found[0].file("svg")
+        bundle: dict[str, Any] = {
+            FIGURE_MIME: {"name": entry.name, "experiment": entry.experiment},
+            "text/plain": f"{entry.name}: {entry.title}" + (f" ({entry.problem})" if entry.problem else ""),
+        }
+        return Card(bundle | ({"image/svg+xml": path.read_text()} if path else {}))
 
     def summary(self, *patterns: str) -> Card:
         """One line a claim: its statement, the verdict, and what was measured with its interval and n.
@@ -172,15 +130,6 @@ class PaperView:
             raise UserError(self._missing("claim", pattern, sorted(claim.id for claim in claims)))
         return found
 
-    def _figure_bundle(self, picture: Picture) -> dict[str, Any]:
-        entry = picture.entry
-        bundle: dict[str, Any] = {
-            FIGURE_MIME: {"name": entry.name, "experiment": entry.experiment},
-            "text/plain": f"{entry.name}: {entry.title}" + (f" ({entry.problem})" if entry.problem else ""),
-        }
-        path = picture.file("svg")
-        return bundle | ({"image/svg+xml": path.read_text()} if path else {})
-
     def _missing(self, kind: str, name: str, known: list[str]) -> str:
         there = f"it has {', '.join(known)}" if known else f"it has none at {self.scale} scale yet"
         return f"{self.name} has no {kind} {name!r}; {there}."
@@ -192,20 +141,6 @@ def _interval(verdict: Any) -> str:
         return ""
     low, high = verdict.interval
     return f", {100 * verdict.confidence:g} % interval {low:.3g} to {high:.3g}, n = {verdict.n}"
-
-
-def _claim_table(claim: ClaimRow) -> str:
-    shown = claim.shown
-    rows = {
-        "Paper says": prose(shown.statement),
-        "Measured": f"{number(shown.estimate)} ({interval_text(shown.interval)}, n = {number(shown.n)})",
-        "Accepted": accepted_text(shown.accept),
-        "Verdict": prose(f"**{claim.name}** {shown.reason}"),
-    }
-    from markupsafe import Markup
-
-    cells = Markup("").join(Markup("<tr><th>{}</th><td>{}</td></tr>").format(*row) for row in rows.items())
-    return str(Markup("<table>{}</table>").format(cells))
 
 
 def open_paper(paper: str | None = None, scale: str | None = None) -> PaperView:

@@ -210,7 +210,7 @@ paper.figure("fig3")
 # Gap and metric grow together with the batch size. At equal training loss the picture changes:
 
 # %%
-paper.claim("fig3-given-training-loss")
+paper.summary(["fig3-given-training-loss"])
 
 # %%
 table = paper.metrics("batch_size").groupby("batch_size")[["gap", "psi"]].mean().round(3)

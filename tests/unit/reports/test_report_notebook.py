@@ -38,12 +38,6 @@ pandas.DataFrame({"name": ["<script>alert(1)</script>"]})
 from common.reports import open_paper
 paper = open_paper("pacgen")
 paper.figure("fig3")
-
-# %%
-paper.claim("fig3-gap-and-metric-agree")
-
-# %%
-paper.show(__import__("common.figures").figures.subplots()[0], "empty axes")
 """
 
 SVG = '<svg viewBox="0 0 300 200"><path id="a" d="M0 0L1 1"/></svg>'
@@ -74,12 +68,7 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     script.write_text(SCRIPT)
     notebook, problems = run_notebook(script, {"WHO": "reader", "REPLICATIONS_ROOT": str(root)}, ROOT)
     assert problems == ["report.py: cell 3: KeyError: 'no such <b>metric</b>'"]
-    story = tell(
-        notebook,
-        problems,
-        figure_card=lambda experiment, name: Markup("FIGURE {} {}").format(experiment, name),
-        claim_card=lambda identifier: Markup("CLAIM {}").format(identifier),
-    )
+    story = tell(notebook, problems, lambda experiment, name: Markup("FIGURE {} {}").format(experiment, name))
     html = "\n".join(story.blocks)
     assert "<h2>A story</h2>" in html
     assert "<math" in html
@@ -91,9 +80,7 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     assert "&lt;script&gt;" in html
     assert "<script" not in html
     assert "FIGURE batch_size fig3" in html
-    assert "CLAIM fig3-gap-and-metric-agree" in html
-    assert 'aria-label="empty axes"' in html
-    assert (story.figures, story.claims) == ({("batch_size", "fig3")}, {"fig3-gap-and-metric-agree"})
+    assert story.figures == {("batch_size", "fig3")}
     written = json.loads(story.notebook)
     assert [cell["id"] for cell in written["cells"]][:2] == ["cell-0", "cell-1"]
     assert "image/svg+xml" in written["cells"][5]["outputs"][0]["data"]
@@ -121,23 +108,13 @@ def test_a_failing_story_does_not_keep_the_page_from_being_made(root: Path, capl
     assert "Larger batches give a larger gap" in page.read_text()
 
 
-def test_an_open_paper_has_verdicts_metrics_and_records_in_one_line_each(root: Path) -> None:
+def test_an_open_paper_has_metrics_records_and_figures_in_one_line_each(root: Path) -> None:
     paper = open_paper("pacgen")
     assert (paper.name, paper.scale) == ("pacgen", "laptop")
-    row = paper.verdicts.loc["fig3-gap-and-metric-agree"]
-    assert (row["verdict"], row["estimate"], row["low"], row["n"]) == ("reproduced", 0.83, 0.61, 5)
     assert paper.metrics("batch_size")["run"].tolist() == ["a", "b"]
     assert {"run", "epoch", "gap"} <= set(paper.records("batch_size"))
     assert "8 claims" in repr(paper)
-
-
-def test_figures_and_claims_show_themselves_in_jupyter(root: Path) -> None:
-    paper = open_paper("pacgen")
     assert paper.figure("fig3")._repr_mimebundle_()["image/svg+xml"] == SVG
-    table = paper.claim("fig3-gap-and-metric-agree")._repr_mimebundle_()["text/html"]
-    assert "0.83" in table
-    assert "above 0" in table
-    assert repr(paper.claim("fig3-given-training-loss")).startswith("contradicted")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +122,7 @@ def test_figures_and_claims_show_themselves_in_jupyter(root: Path) -> None:
     [
         (lambda paper: paper.figure("fig9"), "pacgen has no figure 'fig9'; it has both, fig3"),
         (lambda paper: paper.figure("both"), "a figure 'both' in a, b: say which"),
-        (lambda paper: paper.claim("x"), "pacgen has no claim 'x'; it has control-planted"),
+        (lambda paper: paper.summary(["x"]), "pacgen has no claim 'x'; it has control-planted"),
         (lambda paper: paper.metrics("x"), "no experiment 'x'; it has batch_size"),
         (lambda paper: paper.records("x"), "no experiment 'x'; it has batch_size"),
         (lambda _: open_paper("nothing"), "the replications are pacgen"),
