@@ -9,6 +9,7 @@ from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import project_root
 from common.reports.evidence import Evidence
+from common.reports.judgements import ClaimRow
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -56,7 +56,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 def _in_premise(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
     """The rows, by run, with as many examples as Theorem 2 asks for: d log(n/δ) ≤ n, for ‖G‖₂ d times as many."""
     count = rows["examples"] / (rows["dimension"] if measure == "spectral" else 1)
-    return rows[rows["dimension"] * np.log(count / DELTA) <= count].set_index("run")
+    kept: pd.DataFrame = rows[rows["dimension"] * np.log(count / DELTA) <= count]
+    return kept.set_index("run")
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
