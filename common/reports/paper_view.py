@@ -1,6 +1,7 @@
 """What a narrative notebook has in hand: a paper's verdicts, numbers, figures and claims, each in one line."""
 
 import os
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,7 +148,7 @@ class PaperView:
         plain = f"{claim.name}: {claim.shown.statement}"
         return Card({CLAIM_MIME: {"id": identifier}, "text/html": _claim_table(claim), "text/plain": plain})
 
-    def summary(self, *patterns: str) -> Card:
+    def summary(self, patterns: Sequence[str]) -> Card:
         """One line a claim: its statement, the verdict, and what was measured with its interval and n.
 
         Args:
