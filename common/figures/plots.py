@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -81,6 +81,12 @@ def mean_band(
             axes.fill_between(at, low, high, where=band.to_numpy(), color=colour[key], alpha=0.18, linewidth=0)
             axes.collections[-1].set_label(f"_{name} interval")
     return lines
+
+
+def mean_bands(axes: Axes, frame: pd.DataFrame, x: str, columns: Mapping[str, str], **how: Any) -> dict[Any, Line2D]:
+    """`mean_band` of several columns of `frame`, a line each, by the names that `columns` gives them."""
+    parts = [frame[[x, "seed"]].assign(value=frame[column], of=name) for column, name in columns.items()]
+    return mean_band(axes, pd.concat(parts), x, "value", group="of", **how)
 
 
 def _interval_over_seeds(

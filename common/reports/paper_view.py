@@ -1,6 +1,7 @@
 """What a narrative notebook has in hand: a paper's numbers, figures and verdicts, each in one line."""
 
 import os
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ class PaperView:
         }
         return Card(bundle | ({"image/svg+xml": path.read_text()} if path else {}))
 
-    def summary(self, *patterns: str) -> Card:
+    def summary(self, patterns: Sequence[str]) -> Card:
         """One line a claim: its statement, the verdict, and what was measured with its interval and n.
 
         Args:

@@ -28,7 +28,7 @@ paper = open_paper()
 # rules run on random quadratics whose $\lambda_1$ lies two per cent below or above.
 
 # %%
-paper.summary("mss-*")
+paper.summary(["mss-*"])
 
 # %%
 paper.figure("growth")
@@ -50,7 +50,7 @@ paper.figure("along_training")
 paper.figure("thresholds")
 
 # %%
-paper.summary("fig1-*", "heavy-ball-*", "nesterov-*")
+paper.summary(["fig1-*", "heavy-ball-*", "nesterov-*"])
 
 # %% [markdown]
 # ## Cross-entropy leaves the edge again
@@ -62,7 +62,7 @@ paper.summary("fig1-*", "heavy-ball-*", "nesterov-*")
 paper.figure("descent")
 
 # %%
-paper.summary("cross-entropy-*", "squared-error-does-not-fall")
+paper.summary(["cross-entropy-*", "squared-error-does-not-fall"])
 
 # %% [markdown]
 # ## What a quadratic model says
@@ -75,4 +75,4 @@ paper.summary("cross-entropy-*", "squared-error-does-not-fall")
 paper.figure("expansion")
 
 # %%
-paper.summary("quadratic-model-*", "network-does-not-diverge-at-the-edge")
+paper.summary(["quadratic-model-*", "network-does-not-diverge-at-the-edge"])

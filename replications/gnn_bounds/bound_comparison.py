@@ -23,7 +23,6 @@ from .shared.bound_setting import Setting, setting_of
 from .shared.graph_data import Batch, GraphData, generated, prepare, stratified_folds, subset
 
 CODE = "authors' public code"
-LIAO = "Liao et al. 2021"
 
 
 class Parameters(ControlArm):

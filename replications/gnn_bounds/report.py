@@ -35,12 +35,14 @@ paper.figure("table1_norms")
 
 # %%
 paper.summary(
-    "table1-norms-never-exceed-the-degree",
-    "table1-equality-on-regular-graphs",
-    "table1-star-gains-the-root-of-the-degree",
-    "table1-gcn-is-free-of-the-graph",
-    "table1-ten-*",
-    "table1-gain-grows-with-depth",
+    [
+        "table1-norms-never-exceed-the-degree",
+        "table1-equality-on-regular-graphs",
+        "table1-star-gains-the-root-of-the-degree",
+        "table1-gcn-is-free-of-the-graph",
+        "table1-ten-*",
+        "table1-gain-grows-with-depth",
+    ]
 )
 
 # %% [markdown]
@@ -49,7 +51,7 @@ paper.summary(
 # MPNNs, where their Theorem 3.4 grows as $d^{(l+1)(l-2)/l}$ (dotted).
 
 # %%
-paper.summary("table1-gin-below-mpnn", "table1-walk-*", "table1-liao-mpnn-at-two-layers")
+paper.summary(["table1-gin-below-mpnn", "table1-walk-*", "table1-liao-mpnn-at-two-layers"])
 
 # %% [markdown]
 # ## Five social networks
@@ -58,7 +60,7 @@ paper.summary("table1-gin-below-mpnn", "table1-walk-*", "table1-liao-mpnn-at-two
 paper.figure("graph_statistics")
 
 # %%
-paper.summary("networks-*")
+paper.summary(["networks-*"])
 
 # %% [markdown]
 # ## A toy with one linear layer
@@ -70,7 +72,7 @@ paper.summary("networks-*")
 paper.figure("toy_linear")
 
 # %%
-paper.summary("toy-*")
+paper.summary(["toy-*"])
 
 # %% [markdown]
 # ## Figure 5: bounds of trained networks
@@ -85,11 +87,13 @@ paper.figure("fig5")
 
 # %%
 paper.summary(
-    "fig5-gcn-ours-below-liao",
-    "fig5-mpnn-ours-below-liao",
-    "fig5-gcn-liao-below-garg",
-    "fig5-mpnn-liao-below-garg",
-    "fig5-ours-below-garg",
+    [
+        "fig5-gcn-ours-below-liao",
+        "fig5-mpnn-ours-below-liao",
+        "fig5-gcn-liao-below-garg",
+        "fig5-mpnn-liao-below-garg",
+        "fig5-ours-below-garg",
+    ]
 )
 
 # %% [markdown]
@@ -99,14 +103,14 @@ paper.summary(
 paper.figure("fig5_ratios")
 
 # %%
-paper.summary("fig5-orders-of-magnitude", "fig5-*-with-depth")
+paper.summary(["fig5-orders-of-magnitude", "fig5-*-with-depth"])
 
 # %% [markdown]
 # A smaller bound is not yet a useful one. A bound on an error rate is informative when it is below 1. The Hessian
 # measures of the trained networks are no bounds, but they can be compared with the gap.
 
 # %%
-paper.summary("fig5-ours-is-vacuous", "hessian-measure-within-an-order-*", "trace-form-above-the-gap")
+paper.summary(["fig5-ours-is-vacuous", "hessian-measure-within-an-order-*", "trace-form-above-the-gap"])
 
 # %% [markdown]
 # ## Which factor makes a bound large?
@@ -119,7 +123,7 @@ paper.figure("bound_factors")
 paper.figure("bound_sweeps")
 
 # %%
-paper.summary("sensitivity-*")
+paper.summary(["sensitivity-*"])
 
 # %% [markdown]
 # ## How far this reaches

@@ -32,7 +32,7 @@ paper = open_paper()
 paper.figure("fig2_update_step")
 
 # %%
-paper.summary("fig2-*")
+paper.summary(["fig2-*"])
 
 # %% [markdown]
 # ## Figure 4
@@ -49,7 +49,7 @@ paper.figure("fig4")
 # panel b every seed is asked. Whether its runs get there at last, and when, is a question of ours.
 
 # %%
-paper.summary("fig4a-*", "fig4b-*", "small-decay-groks-*")
+paper.summary(["fig4a-*", "fig4b-*", "small-decay-groks-*"])
 
 # %% [markdown]
 # Panels c and d, and the controls. Fluctuation is the standard deviation of the validation accuracy over the same
@@ -60,11 +60,13 @@ paper.figure("fig4_fluctuation")
 
 # %%
 paper.summary(
-    "fig4c-*",
-    "fig4d-noise-*",
-    "fig4d-grokking-is-delayed",
-    "fig4d-late-*",
-    "fig4d-more-stable-than-smaller-steps",
+    [
+        "fig4c-*",
+        "fig4d-noise-*",
+        "fig4d-grokking-is-delayed",
+        "fig4d-late-*",
+        "fig4d-more-stable-than-smaller-steps",
+    ]
 )
 
 # %% [markdown]
@@ -72,10 +74,12 @@ paper.summary(
 
 # %%
 paper.summary(
-    "nso-groks-earlier-than-wp-sgd",
-    "nso-is-more-stable-than-wp-sgd",
-    "nso-has-a-lower-trace-than-wp-sgd",
-    "noise-costs-more-gradients-to-grok",
+    [
+        "nso-groks-earlier-than-wp-sgd",
+        "nso-is-more-stable-than-wp-sgd",
+        "nso-has-a-lower-trace-than-wp-sgd",
+        "noise-costs-more-gradients-to-grok",
+    ]
 )
 
 # %% [markdown]
@@ -89,14 +93,14 @@ paper.summary(
 paper.figure("fig4_hessian")
 
 # %%
-paper.summary("fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat")
+paper.summary(["fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat"])
 
 # %% [markdown]
 # Noise injection takes two gradients a step, large decay alone one. Half the learning rate for twice the steps takes as
 # many. Does it end as flat?
 
 # %%
-paper.summary("fig4d-lower-*-steps")
+paper.summary(["fig4d-lower-*-steps"])
 
 # %% [markdown]
 # ## What the talk does not state
@@ -109,13 +113,13 @@ paper.figure("operations")
 paper.figure("operations_fluctuation")
 
 # %%
-paper.summary("operations-*")
+paper.summary(["operations-*"])
 
 # %%
 paper.figure("noise_scale")
 
 # %%
-paper.summary("noise-scale-*")
+paper.summary(["noise-scale-*"])
 
 # %% [markdown]
 # ## Both sides against one
@@ -129,7 +133,7 @@ paper.summary("noise-scale-*")
 paper.figure("gradient_variance")
 
 # %%
-paper.summary("nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic")
+paper.summary(["nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic"])
 
 # %% [markdown]
 # ## Matrix sensing
@@ -140,7 +144,7 @@ paper.summary("nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-th
 paper.figure("matrix_sensing")
 
 # %%
-paper.summary("sensing-*")
+paper.summary(["sensing-*"])
 
 # %% [markdown]
 # ## Controls
@@ -150,7 +154,7 @@ paper.summary("sensing-*")
 paper.figure("controls")
 
 # %%
-paper.summary("control-shuffled-answers-do-not-generalise", "control-equal-arms-agree")
+paper.summary(["control-shuffled-answers-do-not-generalise", "control-equal-arms-agree"])
 
 # %% [markdown]
 # ## How far this reaches

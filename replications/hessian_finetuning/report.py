@@ -24,7 +24,7 @@ paper = open_paper()
 paper.figure("frozen_features")
 
 # %%
-paper.summary("frozen-*")
+paper.summary(["frozen-*"])
 
 # %% [markdown]
 # ## Fig. 1: noise in the weights
@@ -41,12 +41,14 @@ paper.figure("fig1_gap")
 
 # %%
 paper.summary(
-    "fig1-digits-relu",
-    "fig1-molecules-relu",
-    "fig1-text-smooth",
-    "fig1-digits-smooth",
-    "fig1-molecules-smooth",
-    "fig1-*-small-sigma",
+    [
+        "fig1-digits-relu",
+        "fig1-molecules-relu",
+        "fig1-text-smooth",
+        "fig1-digits-smooth",
+        "fig1-molecules-smooth",
+        "fig1-*-small-sigma",
+    ]
 )
 
 # %% [markdown]
@@ -56,7 +58,7 @@ paper.summary(
 # number of directions of noise, which bounds how well the kinks' share is known.
 
 # %%
-paper.summary("claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-with-kinks")
+paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-with-kinks"])
 
 # %% [markdown]
 # ## Claim 2: the trace on training and on fresh data
@@ -68,7 +70,7 @@ paper.summary("claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-wi
 paper.figure("claim2")
 
 # %%
-paper.summary("claim2-*")
+paper.summary(["claim2-*"])
 
 # %% [markdown]
 # ## Theorem 1
@@ -82,12 +84,14 @@ paper.figure("theorem1")
 
 # %%
 paper.summary(
-    "theorem1-holds-*",
-    "theorem1-within-*",
-    "theorem1-is-*",
-    "theorem1-below-mcallester",
-    "mcallester-holds",
-    "catoni-holds",
+    [
+        "theorem1-holds-*",
+        "theorem1-within-*",
+        "theorem1-is-*",
+        "theorem1-below-mcallester",
+        "mcallester-holds",
+        "catoni-holds",
+    ]
 )
 
 # %% [markdown]
@@ -95,7 +99,7 @@ paper.summary(
 # in the talk, so which one is smaller says less than which one grows faster.
 
 # %%
-paper.summary("norm-product-grows-with-depth", "theorem1-grows-more-slowly-with-depth", "theorem1-below-norm-product")
+paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with-depth", "theorem1-below-norm-product"])
 
 # %% [markdown]
 # ## Fig. 2: seven methods
@@ -114,12 +118,14 @@ paper.figure("fig2")
 
 # %%
 paper.summary(
-    "fig2-image-measure-correlates-with-the-gap",
-    "fig2-image-measure-on-test-points-correlates",
-    "fig2-image-measure-says-something",
-    "fig2-text-measure-correlates-with-the-gap",
-    "fig2-text-measure-on-test-points-correlates",
-    "fig2-text-measure-says-something",
+    [
+        "fig2-image-measure-correlates-with-the-gap",
+        "fig2-image-measure-on-test-points-correlates",
+        "fig2-image-measure-says-something",
+        "fig2-text-measure-correlates-with-the-gap",
+        "fig2-text-measure-on-test-points-correlates",
+        "fig2-text-measure-says-something",
+    ]
 )
 
 # %% [markdown]
@@ -140,18 +146,20 @@ paper.figure("fig2_methods")
 paper.figure("fig2_correlations")
 
 # %%
-paper.summary("fig2-image-measure-beats-*", "fig2-text-measure-beats-*")
+paper.summary(["fig2-image-measure-beats-*", "fig2-text-measure-beats-*"])
 
 # %%
 paper.summary(
-    "fig2-image-measure-says-more-than-the-training-loss",
-    "fig2-image-curvature-alone-correlates",
-    "fig2-image-largest-loss-alone-correlates",
-    "fig2-image-training-loss-alone-correlates",
-    "fig2-text-measure-says-more-than-the-training-loss",
-    "fig2-text-curvature-alone-correlates",
-    "fig2-text-largest-loss-alone-correlates",
-    "fig2-text-training-loss-alone-correlates",
+    [
+        "fig2-image-measure-says-more-than-the-training-loss",
+        "fig2-image-curvature-alone-correlates",
+        "fig2-image-largest-loss-alone-correlates",
+        "fig2-image-training-loss-alone-correlates",
+        "fig2-text-measure-says-more-than-the-training-loss",
+        "fig2-text-curvature-alone-correlates",
+        "fig2-text-largest-loss-alone-correlates",
+        "fig2-text-training-loss-alone-correlates",
+    ]
 )
 
 # %% [markdown]
@@ -165,17 +173,19 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    "fig3-image-nso-trace-*",
-    "fig3-image-nso-sharpness-*",
-    "fig3-text-nso-trace-*",
-    "fig3-text-nso-sharpness-*",
+    [
+        "fig3-image-nso-trace-*",
+        "fig3-image-nso-sharpness-*",
+        "fig3-text-nso-trace-*",
+        "fig3-text-nso-sharpness-*",
+    ]
 )
 
 # %% [markdown]
 # At equal epochs a lower trace of the training loss may be a lower training loss and nothing else. On test examples:
 
 # %%
-paper.summary("fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-training-*")
+paper.summary(["fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-training-*"])
 
 # %% [markdown]
 # Does it cost accuracy?
@@ -184,4 +194,4 @@ paper.summary("fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-t
 paper.figure("fig3_validation")
 
 # %%
-paper.summary("fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*")
+paper.summary(["fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*"])

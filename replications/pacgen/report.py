@@ -45,10 +45,12 @@ paper.figure("fig1d")
 
 # %%
 paper.summary(
-    "fig1-psi-higher-at-the-sharp-minimum",
-    "fig1-bounds-similar",
-    "fig1-sharp-fits-the-labels-better",
-    "fig1-flat-boundary-is-simpler",
+    [
+        "fig1-psi-higher-at-the-sharp-minimum",
+        "fig1-bounds-similar",
+        "fig1-sharp-fits-the-labels-better",
+        "fig1-flat-boundary-is-simpler",
+    ]
 )
 
 # %% [markdown]
@@ -60,10 +62,12 @@ paper.figure("fig1_fresh_data")
 
 # %%
 paper.summary(
-    "fig1-flat-generalises-better",
-    "fig1-gap-larger-at-the-sharp-minimum",
-    "fig1-flat-seldom-better",
-    "fig1-premise-is-rare",
+    [
+        "fig1-flat-generalises-better",
+        "fig1-gap-larger-at-the-sharp-minimum",
+        "fig1-flat-seldom-better",
+        "fig1-premise-is-rare",
+    ]
 )
 
 # %% [markdown]
@@ -87,10 +91,12 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    "fig3-gap-grows-with-batch-size",
-    "fig3-psi-grows-with-batch-size",
-    "fig3-psi-follows-the-gap",
-    "fig3-test-error-grows-with-batch-size",
+    [
+        "fig3-gap-grows-with-batch-size",
+        "fig3-psi-grows-with-batch-size",
+        "fig3-psi-follows-the-gap",
+        "fig3-test-error-grows-with-batch-size",
+    ]
 )
 
 # %% [markdown]
@@ -102,7 +108,7 @@ paper.summary(
 paper.figure("fig3_matched_loss")
 
 # %%
-paper.summary("fig3-*-loss")
+paper.summary(["fig3-*-loss"])
 
 # %% [markdown]
 # ## Learning rate
@@ -112,13 +118,13 @@ paper.summary("fig3-*-loss")
 paper.figure("fig5")
 
 # %%
-paper.summary("fig5-*-with-learning-rate", "fig5-psi-follows-the-gap")
+paper.summary(["fig5-*-with-learning-rate", "fig5-psi-follows-the-gap"])
 
 # %%
 paper.figure("fig5_matched_loss")
 
 # %%
-paper.summary("fig5-*-loss")
+paper.summary(["fig5-*-loss"])
 
 # %% [markdown]
 # ## What is inside Ψ?
@@ -136,11 +142,13 @@ paper.figure("fig5_readings")
 
 # %%
 paper.summary(
-    "fig3-no-curvature-without-rho",
-    "fig5-no-curvature-without-rho",
-    "fig3-floor-falls-with-batch-size",
-    "fig3-psi-follows-rho",
-    "fig5-psi-follows-rho",
+    [
+        "fig3-no-curvature-without-rho",
+        "fig5-no-curvature-without-rho",
+        "fig3-floor-falls-with-batch-size",
+        "fig3-psi-follows-rho",
+        "fig5-psi-follows-rho",
+    ]
 )
 
 # %% [markdown]
@@ -166,12 +174,14 @@ paper.figure("fig3_curvature")
 
 # %%
 paper.summary(
-    "fig3-squared-gradients-fall-with-batch-size",
-    "fig3-hessian-trace-does-not-fall-with-batch-size",
-    "fig3-psi-at-*",
-    "fig5-psi-at-one-batch-size-follows-the-gap",
-    "fig3-psi-of-*",
-    "fig5-psi-of-the-hessian-follows-the-gap",
+    [
+        "fig3-squared-gradients-fall-with-batch-size",
+        "fig3-hessian-trace-does-not-fall-with-batch-size",
+        "fig3-psi-at-*",
+        "fig5-psi-at-one-batch-size-follows-the-gap",
+        "fig3-psi-of-*",
+        "fig5-psi-of-the-hessian-follows-the-gap",
+    ]
 )
 
 # %%
@@ -182,7 +192,7 @@ paper.figure("fig5_curvature")
 # gradients.
 
 # %%
-paper.summary("*-given-its-floor", "*-given-the-gradients")
+paper.summary(["*-given-its-floor", "*-given-the-gradients"])
 
 # %% [markdown]
 # ## The sweeps on CIFAR-10
@@ -196,13 +206,13 @@ paper.summary("*-given-its-floor", "*-given-the-gradients")
 paper.figure("fig4")
 
 # %%
-paper.summary("fig4-gap-grows-*", "fig4-psi-grows-*", "fig4-psi-follows-the-gap", "fig4-psi-follows-the-gap-momentum")
+paper.summary(["fig4-gap-grows-*", "fig4-psi-grows-*", "fig4-psi-follows-the-gap", "fig4-psi-follows-the-gap-momentum"])
 
 # %%
 paper.figure("fig4_matched_loss")
 
 # %%
-paper.summary("fig4-*-loss", "fig4-*-loss-momentum")
+paper.summary(["fig4-*-loss", "fig4-*-loss-momentum"])
 
 # %% [markdown]
 # The learning rates, in the same way.
@@ -211,13 +221,13 @@ paper.summary("fig4-*-loss", "fig4-*-loss-momentum")
 paper.figure("fig6")
 
 # %%
-paper.summary("fig6-gap-falls-*", "fig6-psi-falls-*", "fig6-psi-follows-the-gap", "fig6-psi-follows-the-gap-momentum")
+paper.summary(["fig6-gap-falls-*", "fig6-psi-falls-*", "fig6-psi-follows-the-gap", "fig6-psi-follows-the-gap-momentum"])
 
 # %%
 paper.figure("fig6_matched_loss")
 
 # %%
-paper.summary("fig6-*-loss", "fig6-*-loss-momentum")
+paper.summary(["fig6-*-loss", "fig6-*-loss-momentum"])
 
 # %% [markdown]
 # What of $\Psi$ is curvature here?
@@ -230,10 +240,12 @@ paper.figure("fig6_readings")
 
 # %%
 paper.summary(
-    "fig4-no-curvature-without-rho",
-    "fig6-no-curvature-without-rho",
-    "fig4-psi-at-one-batch-size-follows-the-gap",
-    "fig6-psi-at-one-batch-size-follows-the-gap",
+    [
+        "fig4-no-curvature-without-rho",
+        "fig6-no-curvature-without-rho",
+        "fig4-psi-at-one-batch-size-follows-the-gap",
+        "fig6-psi-at-one-batch-size-follows-the-gap",
+    ]
 )
 
 # %%
@@ -260,10 +272,12 @@ paper.figure("tradeoff")
 
 # %%
 paper.summary(
-    "fig2-*",
-    "eq9-rise-below-sharpness",
-    "sharpness-and-complexity-pull-apart",
-    "complexity-falls-with-the-perturbation",
+    [
+        "fig2-*",
+        "eq9-rise-below-sharpness",
+        "sharpness-and-complexity-pull-apart",
+        "complexity-falls-with-the-perturbation",
+    ]
 )
 
 # %% [markdown]
@@ -274,7 +288,7 @@ paper.summary(
 paper.figure("best_perturbation")
 
 # %%
-paper.summary("lemma6-*", "sharpness-is-mostly-rho")
+paper.summary(["lemma6-*", "sharpness-is-mostly-rho"])
 
 # %% [markdown]
 # Lemma 5 sums over the diagonal and needs independent perturbations. Lemma 9 takes the largest eigenvalue and allows
@@ -284,7 +298,7 @@ paper.summary("lemma6-*", "sharpness-is-mostly-rho")
 paper.figure("correlated")
 
 # %%
-paper.summary("lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence")
+paper.summary(["lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence"])
 
 # %% [markdown]
 # ## One function, other weights
@@ -296,12 +310,14 @@ paper.figure("reparametrisation")
 
 # %%
 paper.summary(
-    "trace-changes-at-alpha-*",
-    "sharpness-changes-at-alpha-*",
-    "bound-*",
-    "psi-change-is-small",
-    "psi-changes-less-than-sharpness",
-    "psi-moves-more-with-alpha-than-with-training",
+    [
+        "trace-changes-at-alpha-*",
+        "sharpness-changes-at-alpha-*",
+        "bound-*",
+        "psi-change-is-small",
+        "psi-changes-less-than-sharpness",
+        "psi-moves-more-with-alpha-than-with-training",
+    ]
 )
 
 # %% [markdown]
@@ -313,7 +329,7 @@ paper.summary(
 paper.figure("reparametrisation_psi")
 
 # %%
-paper.summary("psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-trivial", "eq23-*")
+paper.summary(["psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-trivial", "eq23-*"])
 
 # %% [markdown]
 # ## What the bounds say
@@ -329,12 +345,14 @@ paper.figure("network_bounds")
 
 # %%
 paper.summary(
-    "toy-*",
-    "network-lemma6-corrected-holds",
-    "network-lemma8-*",
-    "network-theorem7-*",
-    "network-lemma6-vacuous",
-    "network-divergence-dominates",
+    [
+        "toy-*",
+        "network-lemma6-corrected-holds",
+        "network-lemma8-*",
+        "network-theorem7-*",
+        "network-lemma6-vacuous",
+        "network-divergence-dominates",
+    ]
 )
 
 # %% [markdown]
@@ -346,10 +364,12 @@ paper.figure("network_tradeoff")
 
 # %%
 paper.summary(
-    "network-lemma6-optimum-minimises-12",
-    "network-best-perturbation-is-wider",
-    "network-rise-below-sharpness",
-    "network-sharpness-is-loose",
+    [
+        "network-lemma6-optimum-minimises-12",
+        "network-best-perturbation-is-wider",
+        "network-rise-below-sharpness",
+        "network-sharpness-is-loose",
+    ]
 )
 
 # %% [markdown]
@@ -366,15 +386,17 @@ paper.figure("fig7")
 
 # %%
 paper.summary(
-    "fig7-cifar10-training-*",
-    "fig7-cifar10-test-accuracy-rises",
-    "fig7-cifar10-as-printed-hardly-learns",
-    "fig7-cifar100-training-*",
-    "fig7-cifar100-test-accuracy-rises",
-    "fig7-cifar100-as-printed-hardly-learns",
-    "fig7-tiny-imagenet-training-*",
-    "fig7-tiny-imagenet-test-accuracy-rises",
-    "fig7-tiny-imagenet-as-printed-hardly-learns",
+    [
+        "fig7-cifar10-training-*",
+        "fig7-cifar10-test-accuracy-rises",
+        "fig7-cifar10-as-printed-hardly-learns",
+        "fig7-cifar100-training-*",
+        "fig7-cifar100-test-accuracy-rises",
+        "fig7-cifar100-as-printed-hardly-learns",
+        "fig7-tiny-imagenet-training-*",
+        "fig7-tiny-imagenet-test-accuracy-rises",
+        "fig7-tiny-imagenet-as-printed-hardly-learns",
+    ]
 )
 
 # %% [markdown]
@@ -385,12 +407,14 @@ paper.figure("fig7_differences")
 
 # %%
 paper.summary(
-    "fig7-cifar10-more-*",
-    "fig7-cifar10-a-*",
-    "fig7-cifar100-more-*",
-    "fig7-cifar100-a-*",
-    "fig7-tiny-imagenet-more-*",
-    "fig7-tiny-imagenet-a-*",
+    [
+        "fig7-cifar10-more-*",
+        "fig7-cifar10-a-*",
+        "fig7-cifar100-more-*",
+        "fig7-cifar100-a-*",
+        "fig7-tiny-imagenet-more-*",
+        "fig7-tiny-imagenet-a-*",
+    ]
 )
 
 # %% [markdown]
@@ -405,7 +429,7 @@ paper.summary(
 paper.figure("fig7_levels")
 
 # %%
-paper.summary("fig7-*-decides-little")
+paper.summary(["fig7-*-decides-little"])
 
 # %% [markdown]
 # ## Controls
@@ -416,7 +440,7 @@ paper.summary("fig7-*-decides-little")
 paper.figure("controls")
 
 # %%
-paper.summary("control-*")
+paper.summary(["control-*"])
 
 # %% [markdown]
 # ## How far this reaches

@@ -6,6 +6,7 @@ import torch
 
 from common.datasets import Dataset
 from common.experiments import Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.training import Standardise
 
 from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
@@ -27,13 +28,9 @@ class Parameters(ClassifierParameters):
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Evaluate θ(α) = (1 − α) θ_small + α θ_large at each α, seed by seed."""
-    state = context.restore() or {"done": 0}
     data = context.data(runs[0].dataset)
-    for number, run in enumerate(runs):
-        if number >= state["done"]:
-            _one_line(run, context, data)
-            context.checkpoint({"done": number + 1})
-        context.progress(number + 1, len(runs))
+    for run in one_by_one(runs, context):
+        _one_line(run, context, data)
 
 
 def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:

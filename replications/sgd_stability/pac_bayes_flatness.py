@@ -16,6 +16,7 @@ from common.bounds.flatness import (
 from common.bounds.mcallester import optimistic_complexity
 from common.datasets import Dataset, Split
 from common.experiments import Field, RunContext
+from common.experiments.one_by_one import one_by_one
 from common.hessian import Problem
 from common.hessian.ascent import maximise
 from common.training import Standardise
@@ -42,13 +43,9 @@ class Parameters(ClassifierParameters):
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Evaluate every version of the bound at each σ, network by network."""
-    state = context.restore() or {"done": 0}
     data = context.data(runs[0].dataset)
-    for number, run in enumerate(runs):
-        if number >= state["done"]:
-            _one_network(run, context, data)
-            context.checkpoint({"done": number + 1})
-        context.progress(number + 1, len(runs))
+    for run in one_by_one(runs, context):
+        _one_network(run, context, data)
 
 
 def _one_network(run: Parameters, context: RunContext, data: Dataset) -> None:

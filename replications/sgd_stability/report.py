@@ -30,10 +30,12 @@ paper.figure("fig3")
 
 # %%
 paper.summary(
-    "fig3-bad-minima-exist",
-    "fig3-descent-finds-a-good-one",
-    "fig3-bad-minimum-is-sharper",
-    "fig3-bad-minimum-is-unstable-for-descent",
+    [
+        "fig3-bad-minima-exist",
+        "fig3-descent-finds-a-good-one",
+        "fig3-bad-minimum-is-sharper",
+        "fig3-bad-minimum-is-unstable-for-descent",
+    ]
 )
 
 # %% [markdown]
@@ -48,7 +50,7 @@ paper.summary(
 paper.figure("fig4")
 
 # %%
-paper.summary("fig4-*")
+paper.summary(["fig4-*"])
 
 # %% [markdown]
 # ## The landscape
@@ -59,7 +61,7 @@ paper.summary("fig4-*")
 paper.figure("fig5")
 
 # %%
-paper.summary("fig5-*")
+paper.summary(["fig5-*"])
 
 # %% [markdown]
 # The **flat minima hypothesis** has two parts: SGD finds flatter minima, and flatter minima generalise better. The best
@@ -70,7 +72,7 @@ paper.summary("fig5-*")
 paper.figure("fig6")
 
 # %%
-paper.summary("fig6-*")
+paper.summary(["fig6-*"])
 
 # %% [markdown]
 # The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
@@ -80,20 +82,20 @@ paper.summary("fig6-*")
 paper.figure("table4")
 
 # %%
-paper.summary("table4-*", "large-batches-end-at-a-larger-sharpness")
+paper.summary(["table4-*", "large-batches-end-at-a-larger-sharpness"])
 
 # %% [markdown]
 # After equally many epochs the small batches have taken 24 times as many steps and fitted much closer, and near a fit
 # cross-entropy flattens with the loss itself. So we also compare where each run first passes the same training loss.
 
 # %%
-paper.summary("sharper-at-equal-training-loss")
+paper.summary(["sharper-at-equal-training-loss"])
 
 # %%
 paper.figure("table2")
 
 # %%
-paper.summary("table2-*")
+paper.summary(["table2-*"])
 
 # %% [markdown]
 # ## What is flatness?
@@ -104,7 +106,7 @@ paper.summary("table2-*")
 paper.figure("identities")
 
 # %%
-paper.summary("identity-*")
+paper.summary(["identity-*"])
 
 # %% [markdown]
 # The usual explanation of why flatness should help is a drawing: if the test loss is the training loss shifted a
@@ -114,7 +116,7 @@ paper.summary("identity-*")
 paper.figure("fig7")
 
 # %%
-paper.summary("fig7-shift-costs-more-at-the-sharp-minimum")
+paper.summary(["fig7-shift-costs-more-at-the-sharp-minimum"])
 
 # %% [markdown]
 # The lecture calls the drawing misleading, for it says that sharp minima cannot generalise. They can: multiply the
@@ -125,7 +127,7 @@ paper.summary("fig7-shift-costs-more-at-the-sharp-minimum")
 paper.figure("rescaling")
 
 # %%
-paper.summary("rescaling-*")
+paper.summary(["rescaling-*"])
 
 # %% [markdown]
 # ## The PAC-Bayes explanation
@@ -137,7 +139,7 @@ paper.summary("rescaling-*")
 paper.figure("donsker_varadhan")
 
 # %%
-paper.summary("donsker-varadhan-*")
+paper.summary(["donsker-varadhan-*"])
 
 # %% [markdown]
 # McAllester's theorem then bounds the gap by $\sqrt{(\mathrm{KL} + \log 1/\delta)/2n}$. We test it where every gap is
@@ -152,11 +154,13 @@ paper.figure("mcallester")
 
 # %%
 paper.summary(
-    "mcallester-as-printed-holds-for-guessers",
-    "chernoff-inequality-*",
-    "printed-proof-*",
-    "hoeffding-fails-for-a-chosen-posterior",
-    "divergence-inside-the-expectation-repairs-it",
+    [
+        "mcallester-as-printed-holds-for-guessers",
+        "chernoff-inequality-*",
+        "printed-proof-*",
+        "hoeffding-fails-for-a-chosen-posterior",
+        "divergence-inside-the-expectation-repairs-it",
+    ]
 )
 
 # %% [markdown]
@@ -172,10 +176,12 @@ paper.figure("flatness_bound")
 
 # %%
 paper.summary(
-    "flatness-bound-*",
-    "noise-reaches-beyond-the-printed-ball",
-    "union-bound-costs-little",
-    "noise-does-not-lower-the-test-loss",
+    [
+        "flatness-bound-*",
+        "noise-reaches-beyond-the-printed-ball",
+        "union-bound-costs-little",
+        "noise-does-not-lower-the-test-loss",
+    ]
 )
 
 # %% [markdown]
@@ -196,14 +202,16 @@ paper.figure("theorem2_worst_neuron")
 
 # %%
 paper.summary(
-    "theorem2-trace-*",
-    "theorem2-frobenius-*",
-    "theorem2-spectral-*",
-    "theorem2-with-the-printed-root",
-    "theorem2-norm-must-be-squared",
-    "theorem2-fails-for-few-examples",
-    "theorem2-worst-neuron-at-4d",
-    "path-norm-*",
+    [
+        "theorem2-trace-*",
+        "theorem2-frobenius-*",
+        "theorem2-spectral-*",
+        "theorem2-with-the-printed-root",
+        "theorem2-norm-must-be-squared",
+        "theorem2-fails-for-few-examples",
+        "theorem2-worst-neuron-at-4d",
+        "path-norm-*",
+    ]
 )
 
 # %% [markdown]
@@ -216,7 +224,7 @@ paper.summary(
 paper.figure("theorem3")
 
 # %%
-paper.summary("theorem3-*")
+paper.summary(["theorem3-*"])
 
 # %% [markdown]
 # ## When it does not
@@ -229,7 +237,7 @@ paper.summary("theorem3-*")
 paper.figure("theorem4")
 
 # %%
-paper.summary("theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too")
+paper.summary(["theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too"])
 
 # %% [markdown]
 # Sharpness-aware minimisation (SAM) descends along the gradient at the worst point nearby. Which networks does it
@@ -243,7 +251,7 @@ paper.figure("fig8")
 paper.figure("fig8_training_loss")
 
 # %%
-paper.summary("fig8-*")
+paper.summary(["fig8-*"])
 
 # %% [markdown]
 # The lecture's tables of SAM on ImageNet and SuperGLUE (its Figs. 9 and 10) are quoted, not repeated.
@@ -255,7 +263,7 @@ paper.summary("fig8-*")
 paper.figure("fig11")
 
 # %%
-paper.summary("escape-*", "fig11-*")
+paper.summary(["escape-*", "fig11-*"])
 
 # %% [markdown]
 # Gradient flow can stay at every minimum. Gradient descent with a large learning rate cannot: of a sharp and a flat
@@ -268,7 +276,7 @@ paper.figure("fig12")
 paper.figure("fig13")
 
 # %%
-paper.summary("fig12-*", "fig13-*")
+paper.summary(["fig12-*", "fig13-*"])
 
 # %% [markdown]
 # Between the two lies a range of learning rates that the picture leaves out: the sharp minimum is unstable, yet the
@@ -284,7 +292,7 @@ paper.figure("fig14")
 paper.figure("table1")
 
 # %%
-paper.summary("table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge")
+paper.summary(["table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge"])
 
 # %% [markdown]
 # Why does the smallest learning rate of Table 1 stay below? The loss reaches its end before the sharpness has risen so
@@ -301,7 +309,7 @@ paper.figure("fig15")
 paper.figure("multipliers")
 
 # %%
-paper.summary("fig15-*", "equation-*")
+paper.summary(["fig15-*", "equation-*"])
 
 # %% [markdown]
 # So besides the sharpness $a = \lambda_1(H)$ counts the **non-uniformity** $s$, the spread of the examples' own
@@ -315,7 +323,7 @@ paper.figure("fig16")
 paper.figure("full_criterion")
 
 # %%
-paper.summary("fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion")
+paper.summary(["fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion"])
 
 # %% [markdown]
 # Minima that are uniform are flat, too, because the two measures go together. Part of that is the sweep itself: both
@@ -328,7 +336,7 @@ paper.figure("fig17")
 paper.figure("criterion_by_rate")
 
 # %%
-paper.summary("fig17-*", "smaller-batches-generalise-better-here")
+paper.summary(["fig17-*", "smaller-batches-generalise-better-here"])
 
 # %% [markdown]
 # ## Noise follows the curvature
@@ -343,7 +351,7 @@ paper.figure("fig18")
 paper.figure("fig18_cifar10")
 
 # %%
-paper.summary("fig18-*", "alignment-direction-on-mnist")
+paper.summary(["fig18-*", "alignment-direction-on-mnist"])
 
 # %% [markdown]
 # Not because all examples are fitted equally well, says the lecture, but because their gradients have similar norms.
@@ -355,17 +363,19 @@ paper.figure("uniformity")
 
 # %%
 paper.summary(
-    "alignment-errors-less-uniform-than-gradients",
-    "alignment-gradient-norms-are-uniform",
-    "alignment-squared-gradient-norms-are-uniform-too",
-    "alignment-gamma-underestimates",
+    [
+        "alignment-errors-less-uniform-than-gradients",
+        "alignment-gradient-norms-are-uniform",
+        "alignment-squared-gradient-norms-are-uniform-too",
+        "alignment-gamma-underestimates",
+    ]
 )
 
 # %%
 paper.figure("propositions")
 
 # %%
-paper.summary("proposition1-*", "proposition2-*")
+paper.summary(["proposition1-*", "proposition2-*"])
 
 # %% [markdown]
 # ## A bound without the size of the network
@@ -376,7 +386,7 @@ paper.summary("proposition1-*", "proposition2-*")
 paper.figure("size_independence")
 
 # %%
-paper.summary("size-independence-*")
+paper.summary(["size-independence-*"])
 
 # %% [markdown]
 # That the noise has the shape of the Hessian matters: isotropic noise of the same total variance gives a bound that
@@ -389,7 +399,7 @@ paper.figure("noise_structure")
 paper.figure("noise_structure_conditions")
 
 # %%
-paper.summary("noise-structure-*")
+paper.summary(["noise-structure-*"])
 
 # %% [markdown]
 # ## How fast SGD leaves
@@ -405,13 +415,15 @@ paper.figure("conditions")
 
 # %%
 paper.summary(
-    "theorem4-one-step-ratio",
-    "theorem4-premise-b1",
-    "fig19-*",
-    "stable-minimum-is-not-left",
-    "full-criterion-holds-at-half-rate-b16",
-    "theorem4-is-silent-at-b4",
-    "edge-minimum-is-marginal",
+    [
+        "theorem4-one-step-ratio",
+        "theorem4-premise-b1",
+        "fig19-*",
+        "stable-minimum-is-not-left",
+        "full-criterion-holds-at-half-rate-b16",
+        "theorem4-is-silent-at-b4",
+        "edge-minimum-is-marginal",
+    ]
 )
 
 # %% [markdown]
@@ -422,7 +434,7 @@ paper.summary(
 paper.figure("controls")
 
 # %%
-paper.summary("control-*", "theorem2-wrong-weight-shows-a-trend")
+paper.summary(["control-*", "theorem2-wrong-weight-shows-a-trend"])
 
 # %% [markdown]
 # ## What the slides get wrong

@@ -29,16 +29,18 @@ paper.figure("tables_1_to_6")
 
 # %%
 paper.summary(
-    "table1-printed-columns-are-sums",
-    "table5-printed-columns-are-means",
-    "table1-printed-measure-is-equation7",
-    "table5-printed-measure-holds-no-squared-norm",
-    "table1-printed-agreement-is-that-of-the-norm",
-    "table5-printed-agreement-is-that-of-the-norm",
-    "table1-equation7-from-the-columns-falls",
-    "table1-equation7-with-a-as-the-norm-falls",
-    "table5-equation7-from-the-columns-falls",
-    "table5-equation7-with-a-as-the-norm-falls",
+    [
+        "table1-printed-columns-are-sums",
+        "table5-printed-columns-are-means",
+        "table1-printed-measure-is-equation7",
+        "table5-printed-measure-holds-no-squared-norm",
+        "table1-printed-agreement-is-that-of-the-norm",
+        "table5-printed-agreement-is-that-of-the-norm",
+        "table1-equation7-from-the-columns-falls",
+        "table1-equation7-with-a-as-the-norm-falls",
+        "table5-equation7-from-the-columns-falls",
+        "table5-equation7-with-a-as-the-norm-falls",
+    ]
 )
 
 # %% [markdown]
@@ -51,11 +53,13 @@ paper.figure("table1")
 
 # %%
 paper.summary(
-    "table1-loss-gap-falls-with-decay",
-    "table1-error-gap-falls-with-decay",
-    "table1-*-rises-with-decay",
-    "table1-trace-falls-with-decay",
-    "table1-trace-is-no-indicator",
+    [
+        "table1-loss-gap-falls-with-decay",
+        "table1-error-gap-falls-with-decay",
+        "table1-*-rises-with-decay",
+        "table1-trace-falls-with-decay",
+        "table1-trace-is-no-indicator",
+    ]
 )
 
 # %% [markdown]
@@ -64,7 +68,7 @@ paper.summary(
 # rise:
 
 # %%
-paper.summary("*-accuracy-rises-with-small-decay")
+paper.summary(["*-accuracy-rises-with-small-decay"])
 
 # %% [markdown]
 # Which reading of a falls with the gap?
@@ -74,10 +78,12 @@ paper.figure("table1_measure")
 
 # %%
 paper.summary(
-    "table1-equation7-falls-with-decay",
-    "table1-mean-trace-measure-falls-with-decay",
-    "table1-norm-alone-falls-with-decay",
-    "table1-agreement-is-that-of-the-norm",
+    [
+        "table1-equation7-falls-with-decay",
+        "table1-mean-trace-measure-falls-with-decay",
+        "table1-norm-alone-falls-with-decay",
+        "table1-agreement-is-that-of-the-norm",
+    ]
 )
 
 # %% [markdown]
@@ -86,7 +92,7 @@ paper.summary(
 # be compared with the printed numbers:
 
 # %%
-paper.summary("table1-published-*", "table1-trace-column-is-a-mean-over-parameters", "table1-sharpness-as-published")
+paper.summary(["table1-published-*", "table1-trace-column-is-a-mean-over-parameters", "table1-sharpness-as-published"])
 
 # %% [markdown]
 # ## Equations 6 and 9
@@ -98,7 +104,7 @@ paper.summary("table1-published-*", "table1-trace-column-is-a-mean-over-paramete
 paper.figure("equations_6_9")
 
 # %%
-paper.summary("equation6-*", "equation9-*")
+paper.summary(["equation6-*", "equation9-*"])
 
 # %% [markdown]
 # ## Is it invariant?
@@ -108,7 +114,7 @@ paper.summary("equation6-*", "equation9-*")
 paper.figure("parameterisation")
 
 # %%
-paper.summary("invariance-of-*", "no-invariance-of-a-norm", "no-invariance-of-equation6-laplace")
+paper.summary(["invariance-of-*", "no-invariance-of-a-norm", "no-invariance-of-equation6-laplace"])
 
 # %% [markdown]
 # A divergence is invariant if prior and posterior are carried over to the new weights. A fixed normal prior is not.
@@ -135,7 +141,7 @@ paper.figure("tables_2_4_5")
 paper.figure("theorem1")
 
 # %%
-paper.summary("theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated", "theorem1-refuted-by-rescaled-layers")
+paper.summary(["theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated", "theorem1-refuted-by-rescaled-layers"])
 
 # %% [markdown]
 # ## Mini-batches
@@ -150,9 +156,11 @@ paper.figure("fig2_excess")
 
 # %%
 paper.summary(
-    "fig2-trace-hessian-*",
-    "fig2-squared-hessian-is-too-large-on-a-batch",
-    "fig2-squared-hessian-excess-as-predicted",
+    [
+        "fig2-trace-hessian-*",
+        "fig2-squared-hessian-is-too-large-on-a-batch",
+        "fig2-squared-hessian-excess-as-predicted",
+    ]
 )
 
 # %% [markdown]
@@ -165,9 +173,11 @@ paper.figure("tables_7_to_9")
 
 # %%
 paper.summary(
-    "table7-improvement-is-significant",
-    "table7-is-not-significant-as-standard-errors",
-    "table8-improves-on-imagenet",
+    [
+        "table7-improvement-is-significant",
+        "table7-is-not-significant-as-standard-errors",
+        "table8-improves-on-imagenet",
+    ]
 )
 
 # %% [markdown]
@@ -178,7 +188,7 @@ paper.summary(
 paper.figure("tables_7_8")
 
 # %%
-paper.summary("table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-does-not-diverge")
+paper.summary(["table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-does-not-diverge"])
 
 # %% [markdown]
 # Only where the penalty has an effect can one ask whether the trace of an eighth of each mini-batch, at half the cost,
@@ -188,7 +198,7 @@ paper.summary("table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-do
 paper.figure("sub_batch")
 
 # %%
-paper.summary("sub-batch-leaves-*")
+paper.summary(["sub-batch-leaves-*"])
 
 # %% [markdown]
 # ## What it costs
@@ -199,7 +209,7 @@ paper.summary("sub-batch-leaves-*")
 paper.figure("cost")
 
 # %%
-paper.summary("*-wrn")
+paper.summary(["*-wrn"])
 
 # %% [markdown]
 # ## Controls
@@ -208,7 +218,7 @@ paper.summary("*-wrn")
 paper.figure("controls")
 
 # %%
-paper.summary("control-*")
+paper.summary(["control-*"])
 
 # %% [markdown]
 # ## How far this reaches

@@ -11,9 +11,6 @@ from common.experiments import DatasetName, ExperimentParameters, Field, RunCont
 from common.experiments.one_by_one import one_by_one
 from common.hessian import Problem, sharpness, trace
 
-from .shared.perceptron import PAPER
-
-THEOREM_1 = f"{PAPER}, Theorem 1"
 OURS = "our choice, deviation D9"
 SIDE = 7
 LEAST_LOSS = 1e-12

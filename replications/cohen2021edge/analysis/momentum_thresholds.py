@@ -69,8 +69,7 @@ def _along_training(records: pd.DataFrame) -> Figure:
         reference_line(axes, y=1.0, label="_threshold")
         axes.set(title=rule_name(part.iloc[0]), xlabel="steps")
     panels[0, 0].set(ylabel="λ₁ over the rule's threshold", ylim=(0, None))
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=len(labels))
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=len(edges))
     return say_what_is_reduced(figure, records)
 
 

@@ -17,11 +17,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """Growth a step against the largest curvature over the rule's threshold."""
-    return {"growth": growth_figure(records)}
-
-
-def growth_figure(records: pd.DataFrame) -> Figure:
     """Growth a step of every seed against λ₁ over the threshold."""
     figure, axes = subplots()
     arms = records.groupby(["rule", "momentum"], sort=False)
@@ -32,4 +27,4 @@ def growth_figure(records: pd.DataFrame) -> Figure:
     reference_line(axes, y=0.0, label="neither grows nor shrinks")
     axes.set(xlabel="λ₁ over the rule's threshold", ylabel="log growth of the iterate a step")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
-    return figure
+    return {"growth": figure}

@@ -66,8 +66,7 @@ def _curves(depths: pd.DataFrame) -> Figure:
         axes.set_xlabel("layers $l$")
     for axes in panels[:, 0]:
         axes.set_ylabel("factor in the bound")
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     note(figure, "Table 1 prints formulas; graphs are ours. Means over seeds; hidden constants are one", "illustration")
     return figure
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, note, placeholder, subplots
+from common.figures import PALETTE, note, subplots
 
 from .shared.labels import MODELS, SERIES
 
@@ -37,9 +37,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """What each bound is made of at every depth, and how it moves along each axis."""
-    if records.empty:
-        reason = "not run: no trained network"
-        return {name: placeholder("Sensitivity", reason) for name in ("bound_factors", "bound_sweeps")}
     return {"bound_factors": _factors(records), "bound_sweeps": _sweeps(records)}
 
 

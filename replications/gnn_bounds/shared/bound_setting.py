@@ -9,8 +9,6 @@ import torch
 
 from common.bounds.graph_networks import garg_bound, liao_gcn_bound, liao_message_bound, spectral_bound
 
-BOUNDS = ("ours", "liao", "garg")
-
 
 @dataclass(frozen=True)
 class Setting:

@@ -36,6 +36,10 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         axes.set_title(label)
         axes.set_xlabel("gradients")
         axes.locator_params(axis="x", nbins=4)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, title="Matrix sensing; geometric means, 95 %")
+    figure.legend(
+        *panels[0].get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=3,
+        title="Matrix sensing; geometric means, 95 %",
+    )
     return {"matrix_sensing": figure}

@@ -99,7 +99,8 @@ def _curvature(records: pd.DataFrame, arms: Sequence[str]) -> Figure:
         axes.set_yscale("log")
         axes.set_title(label)
         axes.set_xlabel("share of the run (%)" if axes in panels[-1] else "")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, title="geometric means, 95 %")
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3, title="geometric means, 95 %"
+    )
     say_setting(figure, records)
     return figure

@@ -41,11 +41,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """Bounds and gap over depth, and on the pretrained network."""
-    return {"theorem1": bound_figure(records)}
-
-
-def bound_figure(records: pd.DataFrame) -> Figure:
     """Bounds and gap over depth (left), and on the pretrained image network (right)."""
     figure, (left, right) = subplots(1, 2, size=(11.0, 4.6), sharey=True, width_ratios=(2.6, 1))
     long = records.melt(["seed", "system", "depth"], list(SERIES), "series", "value")
@@ -63,4 +58,4 @@ def bound_figure(records: pd.DataFrame) -> Figure:
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
     figure.suptitle("Theorem 1, PAC-Bayes bounds and the product of norms", x=0.01, ha="left")
     note(figure, "; ".join(filter(None, ["losses cut off at C (D7)", trained_parts(records)])), "deviation")
-    return figure
+    return {"theorem1": figure}

@@ -20,14 +20,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """How well a linear classifier does on the frozen networks' outputs."""
-    return {"frozen_features": probe_figure(records)}
-
-
-def probe_figure(table: pd.DataFrame) -> Figure:
     """Test accuracy of the linear probe of each system, beside chance."""
     figure, axes = subplots(size=(8.4, 3.2))
-    table = table.sort_values("system")
+    table = records.sort_values("system")
     names = system_names(table, "\n")
     names |= {system: f"{raw}\n{names[system].split(chr(10))[1]}" for system, raw in RAW.items() if system in names}
     places = range(len(table))
@@ -39,4 +34,4 @@ def probe_figure(table: pd.DataFrame) -> Figure:
     figure.suptitle("What the untouched networks tell a linear classifier", x=0.01, ha="left")
     if text := substitutions(table):
         note(figure, text, "substitution")
-    return figure
+    return {"frozen_features": figure}

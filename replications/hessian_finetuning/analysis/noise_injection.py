@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import mean_band, note, subplots
+from common.figures import mean_band, subplots
 
-from .shared.source_names import substitutions, system_names, trained_parts
+from .shared.source_names import say_setting, system_names
 
 CURVATURES = ("trace", "test_trace", "sharpness")
 ARMS = {"sgd": "SGD", "sgd_twice": "SGD, twice the epochs", "wp_sgd": "WP-SGD", "nso": "NSO"}
@@ -87,9 +87,6 @@ def _panels(rows: pd.DataFrame, columns: dict[str, str], title: str, *, positive
     for axes in panels[-1]:
         axes.set_xlabel("epochs")
     figure.suptitle(title, x=0.01, ha="left")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper")
-    seeds = rows["seed"].nunique()
-    shown = f"{seeds} seeds, means with 95 % intervals" if seeds > 1 else "one seed"
-    note(figure, "; ".join(filter(None, [substitutions(rows), trained_parts(rows), shown])), "deviation")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right upper", title="means, bands: 95 %")
+    say_setting(figure, rows)
     return figure

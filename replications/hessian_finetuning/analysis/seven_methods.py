@@ -5,9 +5,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, log_axis, note, subplots
+from common.figures import PALETTE, log_axis, subplots
 
-from .shared.source_names import substitutions, system_names, trained_parts
+from .shared.source_names import say_setting, system_names
 
 MEASURES = {
     "measure": "Hessian measure",
@@ -86,7 +86,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         "fig2_correlations": _correlations(table, systems),
     }
     for figure in found.values():
-        _say_setting(figure, records)
+        say_setting(figure, records)
     return found
 
 
@@ -102,8 +102,7 @@ def _scatter(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
         log_axis(axes, "x", (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5))
     panels[0, 0].set_ylabel("test − training loss (nats)")
     figure.suptitle("Figure 2 · the measure and the gap, four strengths a method", x=0.01, ha="left")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right upper")
     return figure
 
 
@@ -146,9 +145,3 @@ def _dots(axes: Axes, values: list[pd.Series], shades: list[str]) -> None:
         spread = np.linspace(-0.15, 0.15, len(known)) if len(known) > 1 else np.zeros(len(known))
         axes.plot(known, row + spread, "o", color=shade, label=f"_row {row}")
         axes.plot([known.mean()] * 2, [row - 0.3, row + 0.3], color=shade, label=f"_row {row}, mean")
-
-
-def _say_setting(figure: Figure, records: pd.DataFrame) -> None:
-    seeds = records["seed"].nunique()
-    shown = f"{seeds} seeds" if seeds > 1 else "one seed"
-    note(figure, "; ".join(filter(None, [substitutions(records), trained_parts(records), shown])), "deviation")

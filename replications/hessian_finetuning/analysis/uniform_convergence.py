@@ -26,11 +26,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """The difference over n, at fixed and at trained weights."""
-    return {"claim2": convergence_figure(records)}
-
-
-def convergence_figure(records: pd.DataFrame) -> Figure:
     """|Tr H on n examples − Tr H on fresh data| over n, with a line of slope −½."""
     figure, axes = subplots(size=(8.6, 4.2))
     mean_band(axes, records, "examples", "difference", group="arm", labels=ARMS, log=True, markers=True)
@@ -45,4 +40,4 @@ def convergence_figure(records: pd.DataFrame) -> Figure:
     figure.suptitle("Claim 2 · the trace on training and on fresh examples", x=0.01, ha="left")
     (name,) = system_names(records).values()
     note(figure, f"two layers of ReLUs: {name}; the talk shows no figure of Claim 2 (D6)", "illustration")
-    return figure
+    return {"claim2": figure}

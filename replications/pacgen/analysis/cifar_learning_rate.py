@@ -1,17 +1,9 @@
 """Figure 6."""
 
-import pandas as pd
-from matplotlib.figure import Figure
+from functools import partial
 
 from .shared.sweep_figures import sweep_figures
 from .shared.sweep_metrics import sweep_metrics
 
-
-def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run: every measure at the last epoch, and where the training loss first passes 1 nat."""
-    return sweep_metrics(records, "learning_rate")
-
-
-def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """Figure 6 and what it becomes at matched training loss and with the Hessian in place of squared gradients."""
-    return sweep_figures(records, "learning_rate", "fig6")
+metrics = partial(sweep_metrics, axis="learning_rate")
+figures = partial(sweep_figures, axis="learning_rate", name="fig6")

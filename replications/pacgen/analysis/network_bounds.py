@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, subplots
+from common.figures import log_axis, mean_bands, subplots
 
 from .shared.bounds import bound_figure, bound_metrics, scale_note
 
@@ -45,17 +45,14 @@ def level_figure(records: pd.DataFrame) -> Figure:
         "rise": "measured rise",
         "complexity": "G, eq. (10)",
     }
-    sums = {"sharpness_loosened": "(12) + G", "rise": "rise + G"}
-    parts = [
-        levels[["scale", "seed"]].assign(value=levels[name].clip(lower=1e-4), of=label)
-        for name, label in columns.items()
-    ]
-    parts += [
-        levels[["scale", "seed"]].assign(value=levels[name] + levels["complexity"], of=label)
-        for name, label in sums.items()
-    ]
+    sums = {"loosened_sum": "(12) + G", "rise_sum": "rise + G"}
+    drawn = levels.assign(
+        **{name: levels[name].clip(lower=1e-4) for name in columns},
+        loosened_sum=levels["sharpness_loosened"] + levels["complexity"],
+        rise_sum=levels["rise"] + levels["complexity"],
+    )
     figure, axes = subplots(size=(5.6, 4.8))
-    lines = mean_band(axes, pd.concat(parts), "scale", "value", group="of", log=True)
+    lines = mean_bands(axes, drawn, "scale", columns | sums, log=True)
     lines["rise + G"].set(linestyle="--")
     lines["G, eq. (10)"].set(linewidth=4, zorder=1.5)
     log_axis(axes, "x")

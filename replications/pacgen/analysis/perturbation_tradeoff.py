@@ -85,8 +85,7 @@ def _curves(levels: pd.DataFrame) -> Figure:
         axes.set(xlabel="half width of the perturbation, σ/κ", title=f"{place} minimum")
         axes.set_ylim(-0.02, 1.2)
     panels[0].set_ylabel("nats")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 
@@ -103,8 +102,7 @@ def _best(at: pd.DataFrame) -> Figure:
     left.set_yscale("log")
     left.set(ylabel="best σ / σ* of Lemma 6", title="Where the minimum lies")
     right.set(ylabel="lost by taking σ* (nats)", title="What σ* loses")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, title="minimised over σ")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2, title="minimised over σ")
     return figure
 
 
@@ -130,6 +128,5 @@ def _correlated(levels: pd.DataFrame) -> Figure:
         axes.set_xscale("log")
         axes.set(xlabel="half width of the perturbation, σ/κ", title=title)
     panels[0].set_ylabel("rise / right-hand side, worse sign")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure

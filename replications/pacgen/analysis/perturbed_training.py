@@ -95,7 +95,8 @@ def _over_epochs(records: pd.DataFrame) -> Figure:
         panels[1, column].set_xlabel("epochs")
     panels[0, 0].set_ylabel("training accuracy (%)")
     panels[1, 0].set_ylabel("test accuracy (%)")
-    _legend(figure, panels[0, 0])
+    title = "perturbation; dashed: isotropic of the same norm; bands: 95 %"
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3, title=title)
     return figure
 
 
@@ -115,17 +116,6 @@ def _arms(axes: Axes, records: pd.DataFrame, measure: str) -> None:
         line.set(color=shade[arm], label=ARMS[arm], linestyle="--" if arm.startswith("isotropic") else "-")
         if own["seed"].nunique() > 1:
             axes.collections[-1].set_facecolor(shade[arm])
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper left",
-        ncols=3,
-        title="perturbation; dashed: isotropic of the same norm; bands: 95 %",
-    )
 
 
 def _differences(records: pd.DataFrame) -> Figure:
@@ -150,9 +140,8 @@ def _differences(records: pd.DataFrame) -> Figure:
         axes.set_xlabel("difference (points)")
     panels[0].set_yticks(range(len(arms)), [ARMS[arm] for arm in arms])
     panels[0].set_ylim(len(arms) - 0.4, -0.6)
-    handles, labels = panels[0].get_legend_handles_labels()
     title = "accuracy at the end, minus that without perturbation at the same seed"
-    figure.legend(handles, labels, loc="outside upper left", ncols=4, title=title)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=4, title=title)
     return figure
 
 
@@ -182,8 +171,9 @@ def _levels(records: pd.DataFrame) -> Figure:
     panels[1, 0].set_ylim(top=100)
     if decided:
         panels[2, 0].set_ylim(bottom=0)
-    handles, names = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper left", ncols=3, title="means, bands: 95 %")
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3, title="means, bands: 95 %"
+    )
     return figure
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, subplots
+from common.figures import log_axis, mean_bands, subplots
 
 from .shared.bounds import scale_note
 
@@ -50,14 +50,6 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
-def _long(table: pd.DataFrame, columns: dict[str, str]) -> pd.DataFrame:
-    parts = [
-        table[["alpha", "seed", name]].set_axis(["alpha", "seed", "value"], axis="columns").assign(of=label)
-        for name, label in columns.items()
-    ]
-    return pd.concat(parts)
-
-
 def _ratios(table: pd.DataFrame) -> Figure:
     figure, axes = subplots(size=(5.6, 4.8))
     columns = {
@@ -67,7 +59,7 @@ def _ratios(table: pd.DataFrame) -> Figure:
         "bound_ratio": "bound (13), τ from the weights",
         "bound_fixed_prior_ratio": "bound (13), τ fixed",
     }
-    mean_band(axes, _long(table, columns), "alpha", "value", group="of", log=True, markers=True)
+    mean_bands(axes, table, "alpha", columns, log=True, markers=True)
     _alpha_axis(axes, table)
     axes.set_yscale("log")
     axes.set(ylabel="value / value at α = 1", title="One function, (α w¹, w²/α)")
@@ -78,7 +70,7 @@ def _ratios(table: pd.DataFrame) -> Figure:
 def _readings(table: pd.DataFrame) -> Figure:
     figure, axes = subplots(size=(5.6, 4.6))
     per_weight = table.assign(**{name: table[name] / table["parameters"] for name in READINGS})
-    lines = mean_band(axes, _long(per_weight, READINGS), "alpha", "value", group="of", markers=True)
+    lines = mean_bands(axes, per_weight, "alpha", READINGS, markers=True)
     for name in ("psi_floor", "psi_bare_untrained"):  # they coincide with psi_no_rho and psi_bare
         lines[READINGS[name]].set(linewidth=4.5, linestyle=(0, (1, 2)), marker="", zorder=1.5)
     _alpha_axis(axes, table)

@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import mean_band, note, subplots
+from common.figures import mean_bands, note, subplots
 
 FITTED_LOSS = 0.1  # nats
 
@@ -19,11 +19,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """Training and test loss over the epochs."""
     figure, axes = subplots()
-    parts = [
-        records[["epoch", "seed", name]].set_axis(["epoch", "seed", "loss"], axis="columns").assign(of=label)
-        for name, label in (("training_loss", "training"), ("test_loss", "test"))
-    ]
-    mean_band(axes, pd.concat(parts), "epoch", "loss", group="of")
+    mean_bands(axes, records, "epoch", {"training_loss": "training", "test_loss": "test"})
     axes.set_yscale("log")
     axes.set(xlabel="epochs", ylabel="cross-entropy (nats)", title="Two-layer ReLU network on MNIST")
     axes.legend()

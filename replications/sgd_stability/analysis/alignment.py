@@ -2,9 +2,10 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, reference_line, subplots
+from common.figures import log_axis, mean_bands, note, reference_line, subplots
 
 FACTORS = {"alpha": "α", "beta": "β", "mu": "μ", "gamma": "γ"}
 TITLES = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
@@ -82,17 +83,15 @@ def _factors(part: pd.DataFrame, title: str) -> Figure:
     _draw(right, last, "parameters")
     right.set(xlabel="number of parameters", title=f"after {int(part['step'].max()):,} steps")
     left.set_ylim(bottom=0)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=5)
     return figure
 
 
-def _draw(axes: object, rows: pd.DataFrame, x: str) -> None:
-    long = pd.concat([rows[[x, "seed"]].assign(value=rows[name], of=label) for name, label in FACTORS.items()])
-    mean_band(axes, long, x, "value", group="of", markers=True)  # type: ignore[arg-type]
-    reference_line(axes, y=1.0, label="Σ = 2L G")  # type: ignore[arg-type]
+def _draw(axes: Axes, rows: pd.DataFrame, x: str) -> None:
+    mean_bands(axes, rows, x, FACTORS, markers=True)
+    reference_line(axes, y=1.0, label="Σ = 2L G")
     ticks = sorted(rows[x].unique()) if x == "parameters" and rows[x].nunique() < 5 else None
-    log_axis(axes, "x", ticks=ticks)  # type: ignore[arg-type]
+    log_axis(axes, "x", ticks=ticks)
 
 
 def _uniformity(records: pd.DataFrame) -> Figure:
@@ -101,17 +100,11 @@ def _uniformity(records: pd.DataFrame) -> Figure:
     for axes, dataset in zip(panels[0], present, strict=True):
         part = records[records["dataset"] == dataset]
         rows = part.assign(step=part["step"].clip(lower=10))
-        long = pd.concat(
-            [
-                rows[["step", "seed"]].assign(value=rows["uneven_errors"], of="fitting errors e²"),
-                rows[["step", "seed"]].assign(value=rows["uneven_gradients"], of=r"$\|g\|^2_G$"),
-            ]
-        )
-        mean_band(axes, long, "step", "value", group="of", markers=True)
+        columns = {"uneven_errors": "fitting errors e²", "uneven_gradients": r"$\|g\|^2_G$"}
+        mean_bands(axes, rows, "step", columns, markers=True)
         log_axis(axes, "x")
         axes.set(xlabel="SGD steps (0 drawn at 10)", title=NAMES[dataset])
         axes.set_ylim(bottom=0)
     panels[0][0].set_ylabel("standard deviation / mean over examples")
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, reference_line, subplots
+from common.figures import log_axis, mean_bands, note, reference_line, subplots
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -21,11 +21,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """The least μ over the dimension for both models."""
-    return {"propositions": propositions_figure(records)}
-
-
-def propositions_figure(records: pd.DataFrame) -> Figure:
     """The least μ over θ against the dimension, linear networks and random features, with the propositions' bounds."""
     figure, (left, right) = subplots(1, 2, size=(8.8, 4.3))
     linear = records[records["model"] == "linear"]
@@ -34,15 +29,13 @@ def propositions_figure(records: pd.DataFrame) -> Figure:
         "mu_formula_smallest": "least μ, Gaussian formula",
         "mu_few_smallest": f"least μ, n = {int(records['few_per_dimension'].iloc[0])}d",
     }
-    long = pd.concat([linear[["dimension", "seed"]].assign(value=linear[n], of=t) for n, t in columns.items()])
-    lines = mean_band(left, long, "dimension", "value", group="of", markers=True)
+    lines = mean_bands(left, linear, "dimension", columns, markers=True)
     lines["least μ, Gaussian formula"].set_linestyle("--")
     reference_line(left, y=1.0, label="Proposition 1: ≥ 1")
     left.set(title="linear networks", ylabel="μ over errors e = vᵀx")
     features = records[records["model"] == "random_features"]
     columns = {"mu_smallest": "least μ over all θ", "mu_typical": "μ of a random θ"}
-    long = pd.concat([features[["dimension", "seed"]].assign(value=features[n], of=t) for n, t in columns.items()])
-    mean_band(right, long, "dimension", "value", group="of", log=True, markers=True)
+    mean_bands(right, features, "dimension", columns, log=True, markers=True)
     at = np.array(sorted(features["dimension"].unique()), dtype=float)
     right.plot(at, 1 / at, ":", color="#8a8f98", label="1/d, the rate of Proposition 2")
     right.set(title="ReLU random features")
@@ -55,4 +48,4 @@ def propositions_figure(records: pd.DataFrame) -> Figure:
     within = max((int(d) for d in at if count >= d**5), default=0)
     text = f"models of our choice, samples of {count:,} for n = ∞; n ≥ d⁵ holds up to d = {within} (D29)"
     note(figure, text, "deviation")
-    return figure
+    return {"propositions": figure}

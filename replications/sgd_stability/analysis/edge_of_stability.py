@@ -117,8 +117,12 @@ def _table(records: pd.DataFrame) -> Figure:
         _ratios(panels[0, column], table[table["dataset"] == name], name)
         _numbers(panels[1, column], table[table["dataset"] == name], name)
     panels[0, 0].set_ylabel("λ₁ / (2/η)")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, title="Table 1 · sharpness over its bound")
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=2,
+        title="Table 1 · sharpness over its bound",
+    )
     _say_what_differs(figure, records)
     return figure
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, reference_line, subplots
+from common.figures import log_axis, mean_bands, note, reference_line, subplots
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -39,14 +39,12 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     frame = records.assign(bound=records["trace"] ** 2 / records["examples"])
     for axes, (start, part) in zip(panels, frame.groupby("start_scale"), strict=False):
         columns = {"bound": "Tr²(G)/n, Theorem 3 without its factor", "population_error": "E|f − f*|²"}
-        both = pd.concat([part[["examples", "seed"]].assign(value=part[n], of=label) for n, label in columns.items()])
-        mean_band(axes, both, "examples", "value", group="of", log=True, markers=True)
+        mean_bands(axes, part, "examples", columns, log=True, markers=True)
         reference_line(axes, y=float(part["target_power"].mean()), label="E f*², the error of f = 0")
         log_axis(axes, "x", ticks=sorted(part["examples"].unique()))
         axes.set(xlabel="examples n", title=f"initial weights × {start:g}")
     panels[0].set_yscale("log")
     panels[0].set_ylabel("squared error")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     note(figure, "target and training of our choice (D23)", "deviation")
     return {"theorem3": figure}

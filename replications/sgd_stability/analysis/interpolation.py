@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import mean_band, note, reference_line, subplots
+from common.figures import mean_bands, note, reference_line, subplots
 
 TINY = 1e-10
 FITTED = 0.02
@@ -43,13 +43,11 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """Loss above, accuracy below, means over seeds with their intervals."""
     network = str(records["network"].iloc[0])
     rows = records[records["network"] == network]
+    rows = rows.assign(**{f"{split}_accuracy": 100 * (1 - rows[f"{split}_error"]) for split in ("training", "test")})
     figure, axes = subplots(2, 1, size=(6.2, 5.6), sharex=True)
     for axis, what in zip(axes, ("loss", "accuracy"), strict=True):
-        parts = []
-        for split in ("training", "test"):
-            values = rows[f"{split}_loss"] if what == "loss" else 100 * (1 - rows[f"{split}_error"])
-            parts.append(rows[["alpha", "seed"]].assign(value=values, of=f"{split} images"))
-        mean_band(axis, pd.concat(parts), "alpha", "value", group="of", log=what == "loss", markers=True)
+        columns = {f"{split}_{what}": f"{split} images" for split in ("training", "test")}
+        mean_bands(axis, rows, "alpha", columns, log=what == "loss", markers=True)
         reference_line(axis, x=0, label="_small")
         reference_line(axis, x=1, label="_large")
     axes[0].set_yscale("log")

@@ -63,8 +63,7 @@ def _critical(records: pd.DataFrame) -> Figure:
         _parameters_axis(axes, title)
     log_axis(panels[0], "y", ticks=[0.2, 0.5, 1, 2, 5])
     panels[0].set_ylabel(f"critical η$\\|H\\|_F$ (B = {batch})")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
@@ -86,8 +85,7 @@ def _conditions(records: pd.DataFrame) -> Figure:
         _parameters_axis(axes, title)
     log_axis(panels[0], "y", ticks=[0.02, 0.05, 0.1, 0.2, 0.5, 1])
     panels[0].set_ylabel("value at the exact threshold")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 

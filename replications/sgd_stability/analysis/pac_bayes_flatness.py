@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, reference_line, subplots
+from common.figures import log_axis, mean_bands, note, reference_line, subplots
 
 REFERENCE_SIGMA = 0.01
 """σ at which the noise is compared with the ball."""
@@ -72,10 +72,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure, axes = subplots(1, 2, size=(7.2, 4.8), sharey=True)
     for axis, (arm, title) in zip(axes, titles.items(), strict=True):
         part = rows[rows["arm"] == arm]
-        long = [
-            part[["sigma", "seed"]].assign(value=part[name].clip(lower=1e-4), of=label) for name, label in names.items()
-        ]
-        lines = mean_band(axis, pd.concat(long), "sigma", "value", group="of", log=True, markers=True)
+        part = part.assign(**{name: part[name].clip(lower=1e-4) for name in names})
+        lines = mean_bands(axis, part, "sigma", names, log=True, markers=True)
         lines["measured gap"].set(linewidth=3, linestyle=(0, (4, 2)), marker="")
         reference_line(axis, y=1, label="1: nothing said of a loss in [0, 1]")
         axis.set_yscale("log")

@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, mean_band, note, reference_line, subplots
+from common.figures import PALETTE, mean_bands, note, reference_line, subplots
 
 NO_KL_SCALE = 80.0
 """λ of the Gibbs posterior at which the argument for a posterior fixed beforehand is tried."""
@@ -68,8 +68,7 @@ def _guessers(records: pd.DataFrame) -> Figure:
         "bound_maurer": "Maurer",
         "bound_fixed": "λ fixed at 60",
     }
-    parts = [rows[["scale", "seed"]].assign(value=rows[column], of=label) for column, label in names.items()]
-    lines = mean_band(left, pd.concat(parts), "scale", "value", group="of")
+    lines = mean_bands(left, rows, "scale", names)
     for label, line in lines.items():
         line.set_linestyle("-" if label == "gap, 95 % quantile" else (0, (5, 2)))
     left.set(title="Gibbs posteriors", xlabel="λ of the posterior", ylabel="gap L(Q) − L̂(Q)", ylim=(0, 0.45))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, log_axis, mean_band, note, subplots
+from common.figures import PALETTE, log_axis, mean_band, mean_bands, note, subplots
 
 IDENTITIES = {"largest": "λ₁", "trace": "Tr H", "squared_norm": r"$\|H\|^2_F$"}
 
@@ -86,21 +86,15 @@ def _rescaling(records: pd.DataFrame) -> Figure:
         panels, {"product": "(aw − 1)² at a = 1/w", "relu": "two-layer ReLU network"}.items(), strict=True
     ):
         part = at[at["model"] == model]
-        rows = pd.concat(
-            [
-                part[["factor", "seed"]].assign(value=part["largest"], of="λ₁"),
-                part[["factor", "seed"]].assign(value=part["trace"], of="Tr H"),
-                part[["factor", "seed"]].assign(value=part["squared_norm"] ** 0.5, of=r"$\|H\|_F$"),
-            ]
-        )
-        lines = mean_band(axes, rows, "factor", "value", group="of", log=True, markers=True)
+        part = part.assign(norm=part["squared_norm"] ** 0.5)
+        columns = {"largest": "λ₁", "trace": "Tr H", "norm": r"$\|H\|_F$"}
+        lines = mean_bands(axes, part, "factor", columns, log=True, markers=True)
         lines[r"$\|H\|_F$"].set(linestyle="--")
         log_axis(axes, "x")
         axes.set_yscale("log")
         axes.set(xlabel="c of (a/c, c w)", title=title)
     panels[0].set_ylabel("curvature of one function")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 
@@ -124,6 +118,5 @@ def _identities(records: pd.DataFrame) -> Figure:
         axes.set(xlabel="perturbation ρ", title=title)
     panels[0].set_yscale("log")
     panels[0].set_ylabel("relative error of the identity")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
     return figure

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, subplots
+from common.figures import log_axis, mean_bands, note, subplots
 
 
 def _with_bounds(records: pd.DataFrame) -> pd.DataFrame:
@@ -43,15 +43,13 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure, (left, right) = subplots(1, 2, size=(8.8, 4.4), sharey=True)
     for axes, part, x in ((left, sizes, "parameters"), (right, by_batch, "batch_size")):
         columns = {"frobenius": r"$\|H\|_F$ found", "bound": "(1/η)√(B/μ₀)", "gd_bound": "2√n/η, for GD"}
-        long = pd.concat([part[[x, "seed"]].assign(value=part[name], of=label) for name, label in columns.items()])
-        lines = mean_band(axes, long, x, "value", group="of", log=True, markers=True)
+        lines = mean_bands(axes, part, x, columns, log=True, markers=True)
         lines["2√n/η, for GD"].set(linestyle="--", marker="")
         log_axis(axes, "x", ticks=sorted(part[x].unique()))
     left.set_yscale("log")
     left.set(xlabel="number of parameters", ylabel="Frobenius norm of the Hessian", title=f"SGD with B = {common}")
     right.set(xlabel=f"batch size B ({int(rows['examples'].iloc[0])}: GD)", title=f"width {width}")
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     text = f"n = {int(rows['examples'].iloc[0])} images of two CIFAR-10 classes, fully connected networks (D28)"
     note(figure, text, "reduced")
     return {"size_independence": figure}

@@ -82,8 +82,7 @@ def _ratios(records: pd.DataFrame) -> Figure:
         reference_line(axes, x=ENOUGH, label="n = 4d")
     log_axis(panels[0], "y", ticks=[0.03, 0.1, 0.3, 1, 3])
     panels[0].set_ylabel("curvature / norm: median, range")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
     return figure
 
 

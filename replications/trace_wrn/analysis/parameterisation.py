@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, subplots
+from common.figures import log_axis, mean_bands, note, subplots
 
 from .shared.labels import MNIST_IMAGES
 from .shared.measure import READINGS, equations, readings, spectral_sums
@@ -46,13 +46,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure, panels = subplots(2, 1, size=(6.4, 7.6), sharex=True)
     above = {"sharpness": "λ₁", **READINGS}
     for axes, names in zip(panels, (above, EQUATIONS), strict=True):
-        parts = [
-            table[["alpha", "seed", f"{name}_relative"]]
-            .set_axis(["alpha", "seed", "value"], axis="columns")
-            .assign(of=label)
-            for name, label in names.items()
-        ]
-        mean_band(axes, pd.concat(parts), "alpha", "value", group="of", markers=True)
+        columns = {f"{name}_relative": label for name, label in names.items()}
+        mean_bands(axes, table, "alpha", columns, markers=True)
         axes.set_ylabel("value / value at α = 1")
         axes.legend(fontsize=9)
     panels[0].set_yscale("log")

@@ -125,8 +125,12 @@ def _tables(records: pd.DataFrame) -> Figure:
         axes.set_xlabel("weight decay γ")
     for axes in panels[:, 0]:
         axes.set_ylabel("value / value at γ = 0")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, title="Tables 1 to 6, as printed")
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=3,
+        title="Tables 1 to 6, as printed",
+    )
     return figure
 
 

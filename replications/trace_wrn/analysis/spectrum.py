@@ -2,12 +2,12 @@
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import colours, subplots
+from common.figures import subplots
 
 from .shared.labels import gamma_text, say_what_differs
+from .shared.spectral_density import draw_densities
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -22,16 +22,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """Spectra at the ends of the decays, and test error and norm against the decay."""
     figure, panels = subplots(1, 3, size=(9.6, 4.0))
-    first_seed = records[records["seed"] == records["seed"].min()]
-    nodes = first_seed[first_seed["kind"] == "node"]
+    draw_densities(panels[0], records, 1e-7)
+    panels[0].set_title("Fig. 1 (a), (b) · spectra")
     gammas = sorted(records["weight_decay"].unique())
-    shade = colours(gammas)
-    for gamma in (gammas[0], gammas[-1]):
-        _density(panels[0], nodes[nodes["weight_decay"] == gamma], nodes, gamma, shade[gamma])
-    panels[0].set_yscale("log")
-    panels[0].set_ylim(1e-7, 100)
-    panels[0].set(xlabel="eigenvalue of H", ylabel="spectral density", title="Fig. 1 (a), (b) · spectra")
-    panels[0].legend()
     final = records[records["kind"] == "final"].sort_values("weight_decay")
     places = np.array([gammas.index(gamma) for gamma in final["weight_decay"]])
     shown = {"test error (%)": 100 * final["test_error"].to_numpy(), "‖w‖": final["norm"].to_numpy()}
@@ -45,14 +38,3 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     panels[-1].legend()
     say_what_differs(figure, records)
     return {"fig1": figure}
-
-
-def _density(axes: Axes, own: pd.DataFrame, everyone: pd.DataFrame, gamma: float, colour: str) -> None:
-    """The quadrature of one network, its nodes smoothed by 1 % of the range of all."""
-    low, high = everyone["node"].min(), everyone["node"].max()
-    grid = np.linspace(low - 0.05 * (high - low), high + 0.05 * (high - low), 500)
-    width = 0.01 * (high - low)
-    distance = (grid[:, None] - own["node"].to_numpy()) / width
-    weight = own["weight"].to_numpy() / max(own["vector"].nunique(), 1)
-    density = (weight * np.exp(-0.5 * distance**2)).sum(1) / (width * np.sqrt(2 * np.pi))
-    axes.plot(grid, density, color=colour, label=f"γ = {gamma_text(gamma)}")

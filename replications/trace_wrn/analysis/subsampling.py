@@ -103,8 +103,9 @@ def _excess(records: pd.DataFrame) -> Figure:
         axes.set_xlabel("batch size (images)")
         axes.set_title({"initial": "before training", "trained": "after training"}[at])
     panels[0].set_ylabel("excess / value on all images")
-    handles, labels = panels[1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, title="excess of traces of squares")
+    figure.legend(
+        *panels[1].get_legend_handles_labels(), loc="outside upper center", ncols=4, title="excess of traces of squares"
+    )
     return figure
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from common.figures import IN_REGIME, colours, points, subplots
+from common.figures import colours, points, subplots
 
 from ..shared.published import TABLES
 from .shared.labels import HOLLOW, gamma_text, say_what_differs
@@ -30,8 +30,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """One column a network, one row a quantity, against the decay; the printed lines beside ours."""
-    if "standing" not in records.columns:
-        records = records.assign(standing=IN_REGIME)
     axes_of = records.groupby("run", sort=False)[["network", "weight_decay", "seed", "standing"]].first()
     table = metrics(records).join(axes_of)
     figure, panels = subplots(len(PANELS), len(NETWORKS), size=(8.2, 9.0), sharex=True)
@@ -54,7 +52,6 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
                 axes.set_ylabel(label)
         panels[0, column].set_title(title)
         panels[-1, column].set_xlabel("weight decay γ")
-    handles, labels = panels[0, -1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2)
+    figure.legend(*panels[0, -1].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     say_what_differs(figure, records)
     return {"tables_2_4_5": figure}

@@ -11,6 +11,7 @@ from common.figures import colours, note, reference_line, subplots
 from ..shared.published import MLP_TEST_ACCURACY, TABLES
 from .shared.labels import HOLLOW, MNIST_IMAGES, gamma_text
 from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, spectral_sums
+from .shared.spectral_density import draw_densities
 
 FITTED_ERROR = 0.1
 NORM_ERROR = 0.2
@@ -104,6 +105,12 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
+def _half_width(values: pd.Series) -> float:
+    """Of the 95 % interval of a mean; 0 of a single value."""
+    count = len(values)
+    return float(stdtrit(count - 1, 0.975) * values.std() / np.sqrt(count)) if count > 1 else 0.0
+
+
 def points(
     axes: Axes,
     table: pd.DataFrame,
@@ -116,12 +123,9 @@ def points(
 ) -> None:
     """Mean over seeds with its 95 % interval at each weight decay, spaced evenly; single seeds pale."""
     values = sorted(table["weight_decay"].unique())
-    groups = [table.loc[table["weight_decay"] == value, metric].to_numpy(dtype=float) for value in values]
-    places = np.arange(len(values)) + shift
-    means = np.array([group.mean() for group in groups])
-    counts = np.array([len(group) for group in groups])
-    spreads = np.array([group.std(ddof=1) if len(group) > 1 else 0.0 for group in groups])
-    half = stdtrit(np.maximum(counts - 1, 1), 0.975) * spreads / np.sqrt(counts)
+    groups = [table.loc[table["weight_decay"] == value, metric].astype(float) for value in values]
+    places, means = np.arange(len(values)) + shift, [group.mean() for group in groups]
+    half = [_half_width(group) for group in groups]
     line = axes.errorbar(places, means, half, marker=marker, capsize=3, color=colour, label=label or "_ours")
     for place, group in zip(places, groups, strict=True):
         axes.scatter(
@@ -146,8 +150,12 @@ def _table(table: pd.DataFrame) -> Figure:
         axes.set_title(label)
     for axes in panels[-1]:
         axes.set_xlabel("weight decay γ")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, title="Table 1 · perceptron on MNIST")
+    figure.legend(
+        *panels[0, 0].get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=2,
+        title="Table 1 · perceptron on MNIST",
+    )
     return figure
 
 
@@ -185,7 +193,9 @@ def _equations(table: pd.DataFrame) -> Figure:
         for form, marker in (("printed", "o"), ("corrected", "s")):
             names = [f"equation{number}_{form}_{damping}" for damping in DAMPINGS]
             change = (largest[names] - plain[names]).reindex(plain.index)
-            _over_dampings(axes, change, form, shade[form], marker)
+            half = change.apply(_half_width)
+            style = {"color": shade[form], "marker": marker, "capsize": 3, "label": form}
+            axes.errorbar(list(DAMPINGS.values()), change.mean(), half, **style)
         _level(axes, largest[f"equation{number}_laplace"] - plain[f"equation{number}_laplace"], shade["laplace"])
         reference_line(axes, y=0.0, label="no change")
         axes.set_yscale("symlog", linthresh=1e-2 if number == "9" else 1.0)
@@ -193,42 +203,25 @@ def _equations(table: pd.DataFrame) -> Figure:
         axes.set_title(f"Equation {number}, γ = {gamma_text(strongest)} minus γ = 0")
     panels[1].set_xscale("log")
     panels[1].set_xlabel("damping δ of log|H₊ + δ I|")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, title="a fall predicts a smaller gap; 95 %")
+    figure.legend(
+        *panels[0].get_legend_handles_labels(),
+        loc="outside upper center",
+        ncols=2,
+        title="a fall predicts a smaller gap; 95 %",
+    )
     return figure
 
 
 def _level(axes: Axes, change: pd.Series, colour: str) -> None:
     """A reading without damping: its mean over seeds and the 95 % interval as a band."""
-    count = len(change)
-    half = float(stdtrit(max(count - 1, 1), 0.975) * change.std() / np.sqrt(count)) if count > 1 else 0.0
+    half = _half_width(change)
     axes.axhline(change.mean(), color=colour, linestyle="-.", label="precision N H₊ + I")
     axes.axhspan(change.mean() - half, change.mean() + half, color=colour, alpha=0.15, linewidth=0, label="_band")
-
-
-def _over_dampings(axes: Axes, change: pd.DataFrame, label: str, colour: str, marker: str) -> None:
-    count = len(change)
-    half = stdtrit(max(count - 1, 1), 0.975) * change.std().fillna(0.0) / np.sqrt(count)
-    axes.errorbar(list(DAMPINGS.values()), change.mean(), half, color=colour, marker=marker, capsize=3, label=label)
 
 
 def _spectra(records: pd.DataFrame) -> Figure:
     """Spectral densities of one seed at the ends of the sweep, smoothed."""
     figure, axes = subplots(size=(6.2, 4.2))
-    nodes = records[(records["kind"] == "node") & (records["seed"] == records["seed"].min())]
-    ends = sorted(nodes["weight_decay"].unique())
-    shade = colours(ends)
-    low, high = nodes["node"].min(), nodes["node"].max()
-    grid = np.linspace(low - 0.03 * (high - low), high * 1.05, 600)
-    width = 0.01 * (high - low)
-    for gamma in (ends[0], ends[-1]):
-        own = nodes[nodes["weight_decay"] == gamma]
-        weight = own["weight"].to_numpy() / own["vector"].nunique()
-        distance = (grid[:, None] - own["node"].to_numpy()) / width
-        density = (weight * np.exp(-0.5 * distance**2)).sum(1) / (width * np.sqrt(2 * np.pi))
-        axes.plot(grid, density, color=shade[gamma], label=f"γ = {gamma_text(gamma)}")
-    axes.set_yscale("log")
-    axes.set_ylim(1e-6, 100)
-    axes.set(xlabel="eigenvalue of H", ylabel="spectral density", title="Spectra of the perceptron, one seed")
-    axes.legend()
+    draw_densities(axes, records, 1e-6)
+    axes.set_title("Spectra of the perceptron, one seed")
     return figure

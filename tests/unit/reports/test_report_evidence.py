@@ -273,7 +273,7 @@ def test_a_summary_gives_statement_verdict_and_what_was_measured(
         "- It holds. **Reproduced** (measured 0.25, 95 % interval 0.125 to 0.5, n = 5).",
         "- So. **Reproduced** (measured 2).",
     )
-    assert str(paper.summary("one", "two")) == str(paper.summary("*")) == f"{one}\n{two}"
-    assert str(paper.summary("t*", "*")) == f"{two}\n{one}"
+    assert str(paper.summary(["one", "two"])) == str(paper.summary(["*"])) == f"{one}\n{two}"
+    assert str(paper.summary(["t*", "*"])) == f"{two}\n{one}"
     with pytest.raises(UserError, match="has no claim 'three'"):
-        paper.summary("three")
+        paper.summary(["three"])

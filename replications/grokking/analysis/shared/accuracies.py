@@ -35,8 +35,7 @@ def accuracy_panels(records: pd.DataFrame, axis: str, titles: dict[Any, str], ti
         axes.set_xlabel("steps")
         axes.tick_params(labelbottom=True)
     figure.suptitle(title.format(modulus=int(records["modulus"].iloc[0])), x=0.01, ha="left")
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=2)
+    figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     say_setting(figure, records)
     looks = records[(records["kind"] == "evaluation") & (records["step"] >= 10)].groupby("run", sort=False).size()
     if (looks > POINTS).any():

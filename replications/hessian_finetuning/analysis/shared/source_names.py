@@ -1,6 +1,9 @@
 """Which data and which pretrained weights a system has, as figures name them."""
 
 import pandas as pd
+from matplotlib.figure import Figure
+
+from common.figures import note
 
 DATA = {
     "cifar10": "CIFAR-10",
@@ -50,6 +53,13 @@ def trained_parts(records: pd.DataFrame) -> str:
     pairs = zip(rows["weights"], rows["trainable_stages"], strict=True)
     told = [f"{NETWORKS[weights]}: upper {stages} stages" for weights, stages in pairs]
     return f"trained besides the head: {', '.join(told)} (D3)" if told else ""
+
+
+def say_setting(figure: Figure, records: pd.DataFrame) -> None:
+    """Note under the figure what stands for the talk's networks and data, what is trained, and by how many seeds."""
+    seeds = records["seed"].nunique()
+    shown = f"{seeds} seeds" if seeds > 1 else "one seed"
+    note(figure, "; ".join(filter(None, [substitutions(records), trained_parts(records), shown])), "deviation")
 
 
 def _sources(records: pd.DataFrame) -> dict[str, tuple[str, str]]:

@@ -177,8 +177,7 @@ def _at(level: float) -> str:
 
 
 def _legend_above(figure: Figure, columns: Sequence[_Column], title: str, ncols: int = 2) -> None:
-    handles, labels = columns[0].panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=ncols, title=title)
+    figure.legend(*columns[0].panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=ncols, title=title)
 
 
 def _lines(axes: Axes, table: pd.DataFrame, axis: str, columns: dict[str, str], log: bool = False) -> dict[Any, Line2D]:

@@ -77,9 +77,8 @@ def differences_figure(records: pd.DataFrame, title: str, *, decides: bool = Tru
         axes.set_xlim(-0.4, len(arms) - 0.4)
         axes.set_title(label)
     panels[0].set_ylabel("arm − no penalty, same seed")
-    handles, labels = panels[0].get_legend_handles_labels()
     title = f"{title} · runs no better than guessing not drawn"
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, title=title)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, title=title)
     note_setting(figure, records, decides=decides)
     return figure
 
