@@ -124,8 +124,8 @@ paper.summary(
 
 # %% [markdown]
 # The talk does not say how its bounds were read. Garg's theorem holds a limit on the activations, with which the degree
-# enters once and not in every layer; the MPNN that is trained makes $l-2$ diffusions where (12) charges $l-1$; and Liao et
-# al. count $d$ as the largest degree plus one. Each reading is judged.
+# enters once and not in every layer; the MPNN that is trained makes $l-2$ diffusions where (12) charges $l-1$; and
+# Liao et al. count $d$ as the largest degree plus one. Each reading is judged.
 
 # %%
 paper.summary(

@@ -81,8 +81,8 @@ paper.summary(
 # ## Claim 2: the trace on training and on fresh data
 # At fixed weights the trace on n examples is a mean of n independent numbers, and its deviation falls as n^(−1/2)
 # because any mean does. Weights trained on these examples depend on them: to fit an example changes its own curvature.
-# The proof of Theorem 1 takes the difference at the trained weights to be of order n^(−1/2). Is it larger there, and does
-# it still fall as fast?
+# The proof of Theorem 1 takes the difference at the trained weights to be of order n^(−1/2). Is it larger there, and
+# does it still fall as fast?
 
 # %%
 paper.figure("claim2")

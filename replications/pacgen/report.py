@@ -82,8 +82,8 @@ Markdown("; ".join(f"{name.removeprefix('rejected_').replace('_', ' ')}: {count}
 # %% [markdown]
 # ## Batch size
 # The network of the PyTorch example (21,840 parameters) is trained with plain SGD. The paper reports that larger
-# batches have a larger gap and a larger $\Psi$: a trend, which is judged by the slope over the logarithm of all settings
-# within each seed. Below paper scale this is undecided, here and for the learning rate:
+# batches have a larger gap and a larger $\Psi$: a trend, which is judged by the slope over the logarithm of all
+# settings within each seed. Below paper scale this is undecided, here and for the learning rate:
 # batches of 256, which the caption of Fig. 5 names, are missing, and training ends before its loss no longer decides
 # (D4). What the runs show is drawn, and estimated beside each verdict.
 
@@ -102,9 +102,9 @@ paper.summary(
 
 # %% [markdown]
 # After equal epochs the settings are not equally far: small batches have taken more steps and fitted more. A gap grows
-# while a network fits. So we also compare where each run first passes a training loss of 0.05 nats, two settings over all
-# the losses through which both come, and given the loss at the end. These comparisons are ours; the paper makes none of
-# them.
+# while a network fits. So we also compare where each run first passes a training loss of 0.05 nats, two settings over
+# all the losses through which both come, and given the loss at the end. These comparisons are ours; the paper makes
+# none of them.
 
 # %%
 paper.figure("fig3_matched_loss")
