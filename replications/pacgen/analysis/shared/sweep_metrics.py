@@ -135,7 +135,7 @@ def _rises(table: pd.DataFrame, axis: str) -> pd.DataFrame:
 def _slopes(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     """Least-squares slopes over log₂ of the settings of each run's arm; NaN where a setting has no value."""
     arms = [table[name] for name in ARM]
-    doublings = np.log2(table[axis].astype(float))
+    doublings: pd.Series = pd.Series(np.log2(table[axis].astype(float)), index=table.index)
     centred = doublings - doublings.groupby(arms).transform("mean")
     weights = centred / (centred**2).groupby(arms).transform("sum")
     shares = table[list(TRENDS)].mul(weights, axis="index")
