@@ -97,6 +97,27 @@ paper.summary(
 )
 
 # %% [markdown]
+# The talk does not say how its bounds were read. Garg's theorem holds a limit on the activations, with which the degree
+# enters once and not in every layer; the MPNN that is trained makes $l-2$ diffusions where (12) charges $l-1$; and
+# Liao et al. count $d$ as the largest degree plus one. Each reading is judged.
+
+# %%
+paper.summary(
+    [
+        "fig5-mpnn-liao-below-saturated-garg",
+        "fig5-mpnn-ours-below-saturated-garg",
+        "fig5-mpnn-ours-with-its-diffusions-below-liao",
+        "fig5-mpnn-ours-with-its-diffusions-below-garg",
+        "fig5-mpnn-ours-with-its-diffusions-below-saturated-garg",
+        "fig5-gcn-ours-below-liao-at-d-plus-one",
+        "fig5-gcn-liao-below-garg-at-d-plus-one",
+        "fig5-mpnn-ours-below-liao-at-d-plus-one",
+        "fig5-mpnn-liao-below-garg-at-d-plus-one",
+        "fig5-ours-below-garg-at-d-plus-one",
+    ]
+)
+
+# %% [markdown]
 # By how much, and how does that change with depth? The talk does not say. Constants do not depend on the depth.
 
 # %%

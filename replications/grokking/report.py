@@ -86,8 +86,9 @@ paper.summary(
 # ## Is the Hessian regularised?
 # $\operatorname{Tr} H$, of which the talk speaks, and $\lambda_1$, which we add, along the run. A lower trace may only
 # say that the loss is lower at that moment: with large decay alone the loss keeps jumping, and the curvature with it,
-# on training and validation pairs alike. So we also look at the curvature per nat of the loss at the same weights. The
-# network has ReLU, whose kinks noise feels and autograd's Hessian does not (D7).
+# on training and validation pairs alike. So we also compare the arms where their losses are the same, along the whole
+# run. A trace may be negative, so traces are compared as they are and not as logarithms. The network has ReLU, whose
+# kinks noise feels and autograd's Hessian does not (D7).
 
 # %%
 paper.figure("fig4_hessian")

@@ -30,8 +30,8 @@ paper.summary(["frozen-*"])
 # ## Fig. 1: noise in the weights
 # Both sides of Claim 1 over the standard deviation of the noise, on training examples: the rise of the loss (dots) and
 # $\tfrac12 \sigma^2 \operatorname{Tr} H$ (lines). Smooth and ReLU networks are kept apart. Each rule is judged twice:
-# at the σ of the authors' code (for the perceptron, at the one that we took for it), and at an eighth of it, where the
-# expansion should hold for every smooth network.
+# at the σ of the authors' code (for the perceptron, at one of ours), and at an eighth of it, where the expansion should
+# hold for every smooth network. The talk draws the curves and gives no tolerance; the 10 % are ours.
 
 # %%
 paper.figure("fig1")
@@ -64,7 +64,8 @@ paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-w
 # ## Claim 2: the trace on training and on fresh data
 # At fixed weights the trace on n examples is a mean of n independent numbers, and its deviation falls as n^(−1/2)
 # because any mean does. Weights trained on these examples depend on them: to fit an example changes its own curvature.
-# Is the difference larger then, and does it still fall as fast?
+# The proof of Theorem 1 takes the difference at the trained weights to be of order n^(−1/2). Is it larger there, and
+# does it still fall as fast?
 
 # %%
 paper.figure("claim2")
@@ -182,7 +183,27 @@ paper.summary(
 )
 
 # %% [markdown]
-# At equal epochs a lower trace of the training loss may be a lower training loss and nothing else. On test examples:
+# At equal epochs a lower trace of the training loss may be a lower training loss and nothing else. So arms are compared
+# where their training losses are the same: their traces, and their gaps.
+
+# %%
+paper.summary(
+    [
+        "fig3-image-nso-trace-below-sgd-at-equal-loss",
+        "fig3-image-nso-trace-below-sgd-twice-at-equal-loss",
+        "fig3-image-nso-trace-below-wp-sgd-at-equal-loss",
+        "fig3-image-nso-gap-below-sgd-at-equal-loss",
+        "fig3-image-nso-gap-below-wp-sgd-at-equal-loss",
+        "fig3-text-nso-trace-below-sgd-at-equal-loss",
+        "fig3-text-nso-trace-below-sgd-twice-at-equal-loss",
+        "fig3-text-nso-trace-below-wp-sgd-at-equal-loss",
+        "fig3-text-nso-gap-below-sgd-at-equal-loss",
+        "fig3-text-nso-gap-below-wp-sgd-at-equal-loss",
+    ]
+)
+
+# %% [markdown]
+# On test examples, at the end:
 
 # %%
 paper.summary(["fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-training-*"])
