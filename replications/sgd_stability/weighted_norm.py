@@ -131,5 +131,5 @@ def most_curved_neuron(inputs: torch.Tensor, ascents: int) -> float:
     directions = torch.stack([axis, -axis])
     for _ in range(ascents):
         slope = (directions @ inputs.T).relu() @ inputs
-        directions = slope / slope.norm(dim=1, keepdim=True)
+        directions = slope / slope.norm(dim=1, keepdim=True).clamp(min=1e-30)  # 0 where no input is active
     return float((directions @ inputs.T).relu().square().mean(1).max())

@@ -20,7 +20,7 @@ def test_a_neuron_without_curvature_is_found_at_n_equal_d_and_none_at_many_examp
 def test_the_most_curved_neuron_of_one_input_points_at_it_and_of_many_is_near_a_half() -> None:
     one = sphere((1, 6), generator())
     assert weighted_norm.most_curved_neuron(one, 3) == pytest.approx(6)
-    assert 0.5 < weighted_norm.most_curved_neuron(sphere((6000, 6), generator()), 20) < 0.55
+    assert 0.5 < weighted_norm.most_curved_neuron(sphere((6000, 6), generator()), 20) < 0.6
 
 
 def test_path_norm_inequality_is_strict_as_drawn_and_an_equality_when_balanced() -> None:
@@ -50,5 +50,5 @@ def test_theorem_2_is_judged_from_its_own_number_of_examples_on_with_the_neurons
         pd.DataFrame([*rows, {**common, "part": "path", "slack": 1.0, "balanced_slack": 0.0}])
     )
     row = found.loc["r"]
-    assert (row["trace_least"], row["frobenius_least"], row["spectral_least"]) == (0.2, 0.21, 0.2)
-    assert (row["trace_most"], row["frobenius_most"], row["spectral_most"]) == (0.9, 0.9, 0.8)
+    assert row[["trace_least", "frobenius_least", "spectral_least"]].tolist() == pytest.approx([0.2, 0.21, 0.2])
+    assert row[["trace_most", "frobenius_most", "spectral_most"]].tolist() == pytest.approx([0.9, 0.9, 0.8])
