@@ -8,7 +8,6 @@ processor's time is taken. Prints a table and writes benchmarks/results/ensemble
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from benchmarks.timing import clock
+from benchmarks.timing import now
 from common.files import read_json, write_json
 from common.models import MnistConvNet, initialise_uniform
 from common.training import ConvolutionalEnsemble, Ensemble, FullyConnectedEnsemble
@@ -92,15 +91,10 @@ def convolutional_gradients(batch_size: int) -> tuple[Callable[[], object], Call
 
 def seconds(function: Callable[[], object], device: str, calls: int) -> float:
     """Of one call, the mean of `calls`."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-    now = clock() if device == "cpu" else time.perf_counter
-    start = now()
+    start = now(device)
     for _ in range(calls):
         function()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return (now() - start) / calls
+    return (now(device) - start) / calls
 
 
 def measured(network: str, batch_size: int, device: str, repetitions: int) -> Row:

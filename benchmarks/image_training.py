@@ -12,7 +12,6 @@ counts are kept.
 import argparse
 import multiprocessing
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.timing import clock
+from benchmarks.timing import now
 from common.datasets.torchvision_home import make_importable
 from common.experiments.process import prepare_torch
 from common.files import read_json, write_json
@@ -128,23 +127,15 @@ def _plain_epoch(model: nn.Module, images: torch.Tensor, targets: torch.Tensor, 
     return epoch
 
 
-def _now(device: str) -> float:
-    """Seconds, once the device has done what it was given; the processor's own where one thread does it all."""
-    if device == "cpu":
-        return clock()()
-    torch.cuda.synchronize()
-    return time.perf_counter()
-
-
 def peak_rate(device: str, repetitions: int = 10) -> float:
     """Floating-point operations a second of a large square matrix product, the best of `repetitions`."""
     side, dtype = MATRIX[device]
     matrix = torch.randn(side, side, device=device).to(dtype)
     seconds = []
     for _ in range(repetitions + 1):
-        start = _now(device)
+        start = now(device)
         matrix @ matrix
-        seconds.append(_now(device) - start)
+        seconds.append(now(device) - start)
     return 2 * side**3 / min(seconds[1:])
 
 
@@ -172,9 +163,9 @@ def _serve(pipe: Any, kind: str, name: str, *, device: str, images: int, threads
         batches = ImageBatches(pictures.to(device), targets.to(device))
         loop = ResidualTraining(model, batches, recipe, source).one_epoch
     while pipe.recv():
-        start = _now(device)
+        start = now(device)
         loop()
-        pipe.send(1000 * (_now(device) - start) * BATCH / images)
+        pipe.send(1000 * (now(device) - start) * BATCH / images)
 
 
 def measured(name: str, device: str, images: int, repetitions: int, peak: float) -> Row:

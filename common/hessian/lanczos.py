@@ -69,15 +69,7 @@ class Eigenpairs(RitzPairs):
 
 
 class Krylov:
-    """Orthonormal basis of the Krylov space of a symmetric operator and a start vector, grown by `extend`.
-
-    Example:
-        >>> krylov = Krylov(lambda v: torch.tensor([1.0, 2.0]) * v, torch.ones(2))
-        >>> krylov.extend(), krylov.extend()
-        (True, False)
-        >>> [round(x, 4) for x in torch.linalg.eigvalsh(krylov.tridiagonal()).tolist()]
-        [1.0, 2.0]
-    """
+    """Orthonormal basis of the Krylov space of a symmetric operator and a start vector, grown by `extend`."""
 
     def __init__(self, product: Product, start: torch.Tensor) -> None:
         self._product = product

@@ -38,13 +38,7 @@ class Spectrum:
     method: str = "SLQ"
 
     def trace_of(self, function: Callable[[torch.Tensor], torch.Tensor], name: str = "f") -> Estimate:
-        """Tr f(A), with the standard error over start vectors (nan with one; the quadrature's own error is not in it).
-
-        Example:
-            >>> spectrum = Spectrum(torch.tensor([[1.0, 3.0]]), torch.tensor([[0.5, 0.5]]), 10)
-            >>> spectrum.trace_of(lambda x: x).value
-            20.0
-        """
+        """Tr f(A), with the standard error over start vectors (nan with one; not that of the quadrature)."""
         values = self.size * (self.weights * function(self.nodes)).sum(1).double()
         vectors = len(values)
         error = widened(float(values.std()), vectors) if vectors > 1 else math.nan
@@ -65,24 +59,13 @@ class Spectrum:
 
         Raises:
             ValueError: the damping is not positive.
-
-        Example:
-            >>> spectrum = Spectrum(torch.tensor([[1.0]]), torch.tensor([[1.0]]), 2)
-            >>> round(spectrum.log_determinant(1.0).value, 4)
-            1.3863
         """
         if not damping > 0:
             raise ValueError(f"The damping must be positive, not {damping}: the log-determinant is infinite without.")
         return self.trace_of(lambda x: (x.clamp(min=0) + damping).log(), f"log(A₊ + {damping:g})")
 
     def density(self, points: torch.Tensor, width: float) -> torch.Tensor:
-        """Spectral density at `points`, nodes smoothed by a normal density of standard deviation `width`.
-
-        Example:
-            >>> spectrum = Spectrum(torch.tensor([[0.0]]), torch.tensor([[1.0]]), 2)
-            >>> round(spectrum.density(torch.zeros(1), 1.0).item(), 4)
-            0.3989
-        """
+        """Spectral density at `points`, nodes smoothed by a normal density of standard deviation `width`."""
         distance = (points.double()[:, None, None] - self.nodes) / width
         kernel = torch.exp(-0.5 * distance.square()) / (width * math.sqrt(2 * math.pi))
         return (kernel * self.weights).sum(2).mean(1)

@@ -51,13 +51,7 @@ class Structure:
 
 
 def inspect(model: nn.Module, parameters: Sequence[nn.Parameter], forward: Callable[[], torch.Tensor]) -> Structure:
-    """Record one forward pass with all of `parameters` requiring a gradient and read its graph.
-
-    Example:
-        >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
-        >>> inspect(model, list(model.parameters()), lambda: model(torch.ones(1, 2))).piecewise_linear
-        True
-    """
+    """Record one forward pass with all of `parameters` requiring a gradient and read its graph."""
     before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     selected = {id(parameter) for parameter in parameters}
     calls: Counter[int] = Counter()

@@ -66,14 +66,6 @@ class NoiseStability(_Perturbed):
 
     In expectation this is ∇ E L(w + U) = ∇[L + ½ σ² Tr H] + O(σ⁴). The odd orders cancel within each pair of signs:
     on a quadratic it is ∇L exactly, and in general its variance falls as σ⁴.
-
-    Example:
-        >>> weight = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
-        >>> noise = GaussianNoise([weight], scale=0.25, generators=torch.Generator().manual_seed(0))
-        >>> rule = NoiseStability(torch.optim.SGD([weight], lr=0.5), noise)
-        >>> _ = rule.step(lambda: weight.square().sum())
-        >>> weight.tolist(), rule.gradient_evaluations
-        ([0.0, 0.0], 2.0)
     """
 
     signs = (1.0, -1.0)

@@ -69,17 +69,6 @@ class PerturbedOpt(GradientRule):
     move and h did, it is 0.
 
     Running statistics of normalisation layers follow the perturbed passes, unless `model` is given.
-
-    Example:
-        >>> weight = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
-        >>> rule = PerturbedOpt(
-        ...     torch.optim.SGD([weight], lr=0.1), PerturbationRule(eta=1.0), steps_per_epoch=10,
-        ...     generator=torch.Generator().manual_seed(0),
-        ... )
-        >>> for _ in range(2):
-        ...     loss = rule.step(lambda: weight.square().sum())
-        >>> rule.steps, rule.epoch, rule.gradient_evaluations
-        (2, 1, 2.0)
     """
 
     def __init__(

@@ -23,12 +23,6 @@ class ConvolutionalEnsemble(Ensemble):
 
     Losses, gradients and the choice among equal maxima (the first) are those of PyTorch, to rounding; a member's
     numbers depend on its own row and batch alone. Evaluation goes member by member.
-
-    Example:
-        >>> ensemble = ConvolutionalEnsemble([MnistConvNet(), MnistConvNet()])
-        >>> batch = torch.zeros(3, 1, 28, 28), torch.tensor([0, 1, 2])
-        >>> ensemble.losses_and_gradients([batch, batch]).shape, ensemble.gradients.shape
-        (torch.Size([2]), torch.Size([2, 21840]))
     """
 
     def __init__(self, members: Sequence[MnistConvNet]) -> None:

@@ -29,13 +29,6 @@ class FullyConnectedEnsemble:
         loss: "mse", the mean of squared errors over examples and outputs as in `torch.nn.MSELoss`, targets
             […, outputs]; or "cross_entropy", the mean over examples in nats, targets are classes […].
         weights, gradients: [members, parameters].
-
-    Example:
-        >>> ensemble = FullyConnectedEnsemble.drawn((3, 8, 1), [torch.Generator().manual_seed(s) for s in range(4)])
-        >>> inputs, targets = torch.ones(5, 3), torch.zeros(5, 1)
-        >>> losses = ensemble.losses_and_gradients(inputs, targets)
-        >>> losses.shape, ensemble.gradients.shape
-        (torch.Size([4]), torch.Size([4, 41]))
     """
 
     def __init__(self, sizes: Sequence[int], weights: torch.Tensor, *, loss: LossName = "mse") -> None:

