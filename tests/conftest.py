@@ -120,6 +120,11 @@ class Project:
         self.git("commit", "--quiet", "--message", message)
         return self.git("rev-parse", "HEAD")
 
+    def modified(self) -> dict[str, int]:
+        """When each outcome.json below results/ was written, by path."""
+        base = self.root / "results"
+        return {str(path.relative_to(base)): path.stat().st_mtime_ns for path in base.rglob("outcome.json")}
+
     def records(self, scale: str = "laptop") -> dict[str, bytes]:
         """Every records.jsonl and artifact below results/<scale>, by path."""
         base = self.root / "results" / scale

@@ -85,8 +85,9 @@ class Cluster:
     def down(self) -> None:
         """End jobs and daemons, and every process that came of them."""
         if self.daemon("slurmctld") is not None:
-            self.run("scancel", "--user", _user(), check=False)
-            self.run("scancel", "--full", "--signal=KILL", "--user", _user(), check=False)
+            user = psutil.Process().username()
+            self.run("scancel", "--user", user, check=False)
+            self.run("scancel", "--full", "--signal=KILL", "--user", user, check=False)
         doomed = self.processes()
         for process in doomed:
             _signal(process, signal.SIGTERM)
@@ -329,10 +330,6 @@ def _below(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
 def _signal(process: psutil.Process, number: signal.Signals) -> None:
     with suppress(psutil.NoSuchProcess):
         process.send_signal(number)
-
-
-def _user() -> str:
-    return subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
 
 
 def main() -> None:

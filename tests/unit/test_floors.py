@@ -11,9 +11,8 @@ import yaml
 
 from common.workflow.discovery import find
 from common.workflow.state import run_states
-from tests.conftest import Project
+from tests.conftest import ROOT, Project
 
-ROOT = Path(__file__).parents[2]
 # Lowest first; what stands in one tuple may not import one another.
 FLOORS = (
     ("errors", "files", "kept", "locks", "output", "sources"),

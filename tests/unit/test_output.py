@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import Project
+from tests.conftest import ROOT, Project
 
-ROOT = Path(__file__).parents[2]
 WORK = """
 from common.output import unfailing
 unfailing()

@@ -4,11 +4,9 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
-from tests.conftest import Project
+from tests.conftest import ROOT, Project
 
-ROOT = Path(__file__).parents[2]
 HEAVY = {"torch", "numpy", "pandas", "scipy", "matplotlib", "pydantic", "yaml", "rich", "snakemake", "dvc"}
 LISTED = """
 import ast, json, sys

@@ -40,11 +40,6 @@ def due(project: Project) -> list[str]:
     )
 
 
-def times(project: Project) -> dict[str, int]:
-    base = project.root / "results"
-    return {str(path.relative_to(base)): path.stat().st_mtime_ns for path in base.rglob("outcome.json")}
-
-
 def verdicts(project: Project, paper: str = "decay") -> dict[str, str]:
     path = project.root / "analysis" / "laptop" / paper / "verdicts.json"
     return {verdict["id"]: verdict["verdict"] for verdict in json.loads(path.read_text())}
@@ -60,11 +55,11 @@ def test_one_command_ends_with_a_report_and_its_verdicts(copy: Project) -> None:
 
 
 def test_an_up_to_date_report_runs_nothing(copy: Project) -> None:
-    before = times(copy)
+    before = copy.modified()
     done = copy.replicate("reports", "--scale", "laptop")
     assert done.returncode == 0
     assert "all runs are current" in done.stdout
-    assert times(copy) == before
+    assert copy.modified() == before
     assert due(copy) == []
 
 
@@ -83,10 +78,10 @@ def test_editing_a_figure_or_the_narrative_computes_no_run_again(
 
 
 def test_another_seed_computes_that_seed_alone(copy: Project) -> None:
-    before = times(copy)
+    before = copy.modified()
     copy.edit("config.yaml", "seed: 5", "seed: 6")
     assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
-    after = times(copy)
+    after = copy.modified()
     assert {path for path in after if after[path] != before.get(path)} == {
         f"laptop/decay/{experiment}/learning_rate={rate},seed=5/outcome.json"
         for experiment in ("descent", "measurement")
@@ -96,11 +91,11 @@ def test_another_seed_computes_that_seed_alone(copy: Project) -> None:
 
 def test_a_directory_copied_under_a_new_name_appears_in_workflow_and_site(copy: Project) -> None:
     shutil.copytree(copy.root / "replications/decay", copy.root / "replications/again")
-    before = times(copy)
+    before = copy.modified()
     assert copy.replicate("reports", "--scale", "laptop").returncode == 0
     assert verdicts(copy, "again") == verdicts(copy)
     assert 'href="site/again.html"' in (copy.root / "reports/index.html").read_text()
-    assert times(copy).items() >= before.items()
+    assert copy.modified().items() >= before.items()
     done = copy.snakemake("--dry-run", "again")
     assert "Nothing to be done" in done.stdout + done.stderr
 
@@ -127,10 +122,10 @@ def test_a_failed_experiment_leaves_the_others_reported_and_is_tried_again_when_
 def test_what_was_run_without_the_workflow_is_recomputed_when_its_code_changes(project: Project) -> None:
     assert project.replicate("run", "decay", "--scale", "laptop").returncode == 0
     assert project.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
-    before = times(project)
+    before = project.modified()
     project.edit("descent.py", "1e-6 * kick", "1e-3 * kick")
     assert project.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
-    after = times(project)
+    after = project.modified()
     assert all(after[path] != before[path] for path in before)
 
 
@@ -275,11 +270,11 @@ def test_a_parameter_out_of_range_is_a_failed_run_with_its_sentence(copy: Projec
 
 
 def test_another_scale_leaves_the_results_of_the_first(copy: Project) -> None:
-    before = times(copy)
+    before = copy.modified()
     assert copy.replicate("reports", "--scale", "smoke", "--no-pages").returncode == 0
-    assert times(copy).items() >= before.items()
+    assert copy.modified().items() >= before.items()
     assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
-    assert {path: t for path, t in times(copy).items() if path.startswith("laptop")} == before
+    assert {path: t for path, t in copy.modified().items() if path.startswith("laptop")} == before
 
 
 def test_the_snakemake_report_is_made(copy: Project) -> None:

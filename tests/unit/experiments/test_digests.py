@@ -11,9 +11,7 @@ from common.experiments import digests
 from common.experiments.digests import canonical, code_digest, short_digest
 from common.experiments.syntax import Key, Sources
 from common.workflow.discovery import find, healthy
-from tests.conftest import Project
-
-ROOT = Path(__file__).parents[3]
+from tests.conftest import ROOT, Project
 
 EXPERIMENT = '''
 """An experiment."""

@@ -41,11 +41,6 @@ def rows(project: Project, path: str) -> list[dict[str, float]]:
     return list(read_rows(project.root / "results" / path / "records.jsonl"))
 
 
-def modified(project: Project) -> dict[str, int]:
-    base = project.root / "results"
-    return {str(p.relative_to(base)): p.stat().st_mtime_ns for p in base.rglob("outcome.json")}
-
-
 def test_a_run_folder_holds_records_artifacts_provenance_and_outcome(in_process: Project) -> None:
     execute(in_process)
     folder = in_process.root / "results/smoke/decay/descent/learning_rate=0.1,seed=0"
@@ -226,10 +221,10 @@ def test_a_commit_cut_short_is_finished_by_the_next_process(in_process: Project)
     (work / "runs").mkdir(parents=True)
     (place / "learning_rate=0.1,seed=1").rename(work / "runs" / "learning_rate=0.1,seed=1")
     (work / "commit.json").write_text(json.dumps(["learning_rate=0.1,seed=0", "learning_rate=0.1,seed=1"]))
-    before = modified(in_process)
+    before = in_process.modified()
     execute(in_process)
     assert in_process.records("smoke") == whole
-    assert {k: v for k, v in modified(in_process).items() if ".work" not in k}.items() >= {
+    assert {k: v for k, v in in_process.modified().items() if ".work" not in k}.items() >= {
         k: v for k, v in before.items() if ".work" not in k
     }.items()
     assert not work.exists()

@@ -15,7 +15,7 @@ from common.workflow.adopt import adopt
 from common.workflow.state import RunState, job_state, run_states
 from common.workflow.track import track
 from tests.conftest import Project
-from tests.unit.experiments.test_execution import execute, interrupted, modified, rows, statuses
+from tests.unit.experiments.test_execution import execute, interrupted, rows, statuses
 
 RUN = "descent/learning_rate=0.1,seed=0"
 FOLDER = f"results/smoke/decay/{RUN}"
@@ -71,7 +71,7 @@ def due(project: Project) -> bool:
 def test_a_damaged_run_is_named_and_computed_again_alone(in_process: Project, name: str) -> None:
     damage, sentence = DAMAGES[name]
     execute(in_process)
-    whole, before = in_process.records("smoke"), modified(in_process)
+    whole, before = in_process.records("smoke"), in_process.modified()
     damage(in_process.root / FOLDER)
     state = states(in_process)[RUN]
     assert (state.current, state.outcome.status) == (False, "damaged")
@@ -81,7 +81,7 @@ def test_a_damaged_run_is_named_and_computed_again_alone(in_process: Project, na
     assert not due(in_process)
     assert in_process.records("smoke") == whole
     assert states(in_process)[RUN].current
-    after = modified(in_process)
+    after = in_process.modified()
     assert {path for path in before if after[path] != before[path]} == {f"smoke/decay/{RUN}/outcome.json"}
 
 
