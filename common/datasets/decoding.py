@@ -160,10 +160,3 @@ def safetensors_bytes(inputs: "np.ndarray", targets: "np.ndarray") -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + classes.tobytes() + inputs.tobytes()
-
-
-DECODERS: dict[str, Callable[[Path, str], Iterator[Candidate]]] = {
-    "plain": plain,
-    "cifar_python": cifar_python,
-    "cifar_png": cifar_png,
-}

@@ -182,12 +182,3 @@ def _network(
         return simple_edges(read(content)).astype("<i4").tobytes()
 
     yield from decoded(sorted(found, key=lambda path: (len(path.parts), path)), edges, "a whole list of edges")
-
-
-GRAPH_DECODERS: dict[str, Callable[[Path, str], Iterator[Candidate]]] = {
-    "tu_text": tu_text,
-    "adjacency_text": adjacency_text,
-    "edge_text": edge_text,
-    "counted_edges": counted_edges,
-    "graph_tool": graph_tool,
-}

@@ -114,10 +114,3 @@ def _as_safetensors(files: Sequence[Path], targets: Sequence[int]) -> bytes:
         with Image.open(path) as image:
             inputs[place] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
     return safetensors_bytes(inputs, np.asarray(targets))
-
-
-COLLECTION_DECODERS = {
-    "cifar100_python": cifar100_python,
-    "cifar100_differences": cifar100_differences,
-    "tiny_imagenet": tiny_imagenet,
-}

@@ -74,10 +74,3 @@ def _as_safetensors(rows: Rows) -> bytes:
     for place, text in enumerate(texts):
         inputs[place, : len(text)] = np.frombuffer(text, dtype=np.uint8)
     return safetensors_bytes(inputs, np.asarray([label for _, label in rows]))
-
-
-TEXT_DECODERS = {
-    "movie_reviews_csv": movie_reviews_csv,
-    "paraphrase_text": paraphrase_text,
-    "sentiment_table": sentiment_table,
-}
