@@ -23,7 +23,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.timing import now
-from common.datasets.torchvision_home import make_importable
+from common.datasets.homes import make_importable
 from common.experiments.process import prepare_torch
 from common.files import read_json, write_json
 from common.models.all_convolutional import AllConvolutional

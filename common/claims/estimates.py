@@ -166,27 +166,25 @@ class _Association(Estimate):
     given: Names = ()
 
 
-class Correlation(_Association):
+class _OfTwo(_Association):
+    x: str
+    y: str
+
+    def variables(self) -> tuple[str, ...]:
+        return (self.x, self.y, *self.given)
+
+
+class Correlation(_OfTwo):
     """Correlation of x and y over the settings within each seed, averaged over seeds; partial with `given`."""
 
     kind: Literal["correlation"]
-    x: str
-    y: str
     method: Literal["spearman", "pearson"] = "spearman"
 
-    def variables(self) -> tuple[str, ...]:
-        return (self.x, self.y, *self.given)
 
-
-class Slope(_Association):
+class Slope(_OfTwo):
     """Least-squares slope of y on x over the settings within each seed, averaged over seeds."""
 
     kind: Literal["slope"]
-    x: str
-    y: str
-
-    def variables(self) -> tuple[str, ...]:
-        return (self.x, self.y, *self.given)
 
 
 class Pair(Strict):

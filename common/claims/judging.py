@@ -249,7 +249,7 @@ def _zero_spread(measurement: Measurement) -> str | None:
 def _compare(claim: Claim, interval: tuple[float, float]) -> tuple[VerdictName, str]:
     low, high = interval
     shown = interval_text(low, high) if high > low else number(low)
-    what = "the interval" if claim.estimate.stochastic else "the value"
+    ours = f"{'The interval' if claim.estimate.stochastic else 'The value'} {shown}"
     region = accept_text(claim.accept)
     boundary, effect = claim.accept.boundary, claim.smallest_effect
     small = None
@@ -258,13 +258,9 @@ def _compare(claim: Claim, interval: tuple[float, float]) -> tuple[VerdictName, 
         small = number(effect) if farthest <= effect else None
     if claim.accept.contains(low, high):
         note = f", though the effect is smaller than {small}" if small else ""
-        return REPRODUCED, _sentence(what, shown, f"lies {region}{note}")
+        return REPRODUCED, f"{ours} lies {region}{note}"
     if claim.accept.excludes(low, high):
-        return CONTRADICTED, _sentence(what, shown, f"lies outside the accepted region ({region})")
+        return CONTRADICTED, f"{ours} lies outside the accepted region ({region})"
     if small:
-        return CONTRADICTED, _sentence(what, shown, f"excludes an effect {region} as large as {small}")
-    return INCONCLUSIVE, _sentence(what, shown, f"lies partly inside and partly outside the accepted region ({region})")
-
-
-def _sentence(what: str, shown: str, rest: str) -> str:
-    return f"{what[0].upper()}{what[1:]} {shown} {rest}"
+        return CONTRADICTED, f"{ours} excludes an effect {region} as large as {small}"
+    return INCONCLUSIVE, f"{ours} lies partly inside and partly outside the accepted region ({region})"

@@ -67,9 +67,7 @@ def _npm(source: Npm, work: Path) -> None:
     retries = "--fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=2000"
     package = f"{source.package}@{source.version}"
     run([npm, "pack", package, *options.split(), *retries.split()], work, source.time_limit)
-    archive = _only(work, "*.tgz")
-    _check(archive, source.archive_sha256)
-    unpack(archive, work / "content", source.inside)
+    _unpack_pinned(_only(work, "*.tgz"), source, work)
 
 
 def _pip(source: Pip, work: Path) -> None:
@@ -81,9 +79,7 @@ def _pip(source: Pip, work: Path) -> None:
     options = "--no-deps --only-binary=:all: --dest=. --no-cache-dir --no-input --quiet --retries=1"
     package = f"{source.package}=={source.version}"
     run([*pip, "download", package, "--disable-pip-version-check", *options.split()], work, source.time_limit)
-    archive = _only(work, "*.whl")
-    _check(archive, source.archive_sha256)
-    unpack(archive, work / "content", source.inside)
+    _unpack_pinned(_only(work, "*.whl"), source, work)
 
 
 def _apt(source: Apt, work: Path) -> None:
@@ -109,14 +105,13 @@ def _apt(source: Apt, work: Path) -> None:
 
 
 def _home(package: str | None, what: str, source: Torchvision | TorchGeometric | Web, work: Path) -> None:
-    """Run `common.datasets.<kind>_home`, which brings `what` by means of `package`, in a process of its own."""
+    """Have `common.datasets.homes` bring `what` by means of `package`, in a process of its own."""
     if package is not None and importlib.util.find_spec(package) is None:
         raise SourceFailed("not installed", f"{package.replace('_', '-')} is not installed")
-    content = work / "content"
     root = str(Path(__file__).resolve().parents[2])
     path = {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
-    module = f"common.datasets.{source.kind}_home"
-    run([sys.executable, "-m", module, what, str(content)], work, source.time_limit, path)
+    command = [sys.executable, "-m", "common.datasets.homes", source.kind, what, str(work / "content")]
+    run(command, work, source.time_limit, path)
 
 
 def _installed(client: str) -> str:
@@ -133,10 +128,10 @@ def _only(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-def _check(archive: Path, expected: str | None) -> None:
-    problem = None if expected is None else mismatch(archive.name, sha256_of(archive), expected)
-    if problem is not None:
+def _unpack_pinned(archive: Path, source: Npm | Pip, work: Path) -> None:
+    if source.archive_sha256 and (problem := mismatch(archive.name, sha256_of(archive), source.archive_sha256)):
         raise SourceFailed("failed", problem)
+    unpack(archive, work / "content", source.inside)
 
 
 def run(

@@ -1,8 +1,11 @@
-"""All decoders by the name that the registry uses."""
+"""All decoders by the name that the registry uses, which is that of the function."""
 
-from common.datasets.decoding import DECODERS as IMAGE_DECODERS
-from common.datasets.graph_decoding import GRAPH_DECODERS
-from common.datasets.image_collections import COLLECTION_DECODERS
-from common.datasets.text_collections import TEXT_DECODERS
+from common.datasets.decoding import cifar_png, cifar_python, plain
+from common.datasets.graph_decoding import adjacency_text, counted_edges, edge_text, graph_tool, tu_text
+from common.datasets.image_collections import cifar100_differences, cifar100_python, tiny_imagenet
+from common.datasets.text_collections import movie_reviews_csv, paraphrase_text, sentiment_table
 
-DECODERS = {**IMAGE_DECODERS, **COLLECTION_DECODERS, **TEXT_DECODERS, **GRAPH_DECODERS}
+_IMAGES = (cifar_png, cifar_python, cifar100_differences, cifar100_python, tiny_imagenet)
+_TEXTS = (movie_reviews_csv, paraphrase_text, sentiment_table)
+_GRAPHS = (adjacency_text, counted_edges, edge_text, graph_tool, tu_text)
+DECODERS = {decoder.__name__: decoder for decoder in (plain, *_IMAGES, *_TEXTS, *_GRAPHS)}

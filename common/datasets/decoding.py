@@ -4,12 +4,13 @@ A decoder takes the folder that a source delivered and the name of a decoded fil
 `(where it was found, its bytes)`, each at most once; the caller keeps the first with the right digest.
 """
 
+import csv
 import gzip
 import io
 import json
 import pickle
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,20 @@ if TYPE_CHECKING:  # imported where it is used, so that looking at the registry 
     import numpy as np
 
 Candidate = tuple[str, bytes]
+
+
+DAMAGE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    EOFError,
+    AttributeError,
+    ImportError,
+    pickle.UnpicklingError,
+    zlib.error,
+    csv.Error,
+)
 
 
 class Undecodable(Exception):
@@ -32,15 +47,30 @@ def find(folder: Path, name: str) -> list[Path]:
     return sorted(below, key=lambda path: (len(path.parts), path))
 
 
+def split_of(name: str) -> str:
+    """Which split a decoded file holds: "train" for "mrpc_train.safetensors"."""
+    return Path(name).stem.rpartition("_")[2]
+
+
+def decoded(paths: Iterable[Path], read: Callable[[Path], bytes], what: str) -> Iterator[Candidate]:
+    """Each of `paths` as `read` decodes it.
+
+    Raises:
+        Undecodable: a file is damaged; the sentence says that it is not `what`.
+    """
+    for path in paths:
+        try:
+            yield path.name, read(path)
+        except DAMAGE as error:
+            raise Undecodable(f"{path.name} is not {what} ({error})") from error
+
+
 def plain(folder: Path, name: str) -> Iterator[Candidate]:
     """The file itself, or the file compressed by gzip."""
     for path in find(folder, name):
         yield path.name, path.read_bytes()
-    for path in find(folder, f"{name}.gz"):
-        try:
-            yield path.name, gzip.decompress(path.read_bytes())
-        except (OSError, EOFError, zlib.error) as error:
-            raise Undecodable(f"{path.name} is not a whole gzip file") from error
+    packed = find(folder, f"{name}.gz")
+    yield from decoded(packed, lambda path: gzip.decompress(path.read_bytes()), "a whole gzip file")
 
 
 def _as_batch(labels: Any, pixels: "np.ndarray") -> bytes:
@@ -65,17 +95,6 @@ _ARRAY_PARTS = {
 }
 
 
-_UNPICKLING = (
-    pickle.UnpicklingError,
-    EOFError,
-    LookupError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    ImportError,
-)
-
-
 class _ArraysOnly(pickle.Unpickler):
     """Unpickles containers, numbers, strings and numpy arrays, and calls nothing else."""
 
@@ -85,16 +104,20 @@ class _ArraysOnly(pickle.Unpickler):
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)
 
 
+def python_batch(path: Path) -> Any:
+    """The pickled dictionary of a batch of the official Python archives."""
+    return _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="bytes").load()
+
+
 def cifar_python(folder: Path, name: str) -> Iterator[Candidate]:
     """A batch of the official Python archive: a pickled dictionary of `data` (uint8 [n, 3072]) and `labels`."""
     import numpy as np
 
-    for path in find(folder, Path(name).stem):
-        try:
-            batch = _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="bytes").load()
-            yield path.name, _as_batch(batch[b"labels"], np.asarray(batch[b"data"]).reshape(-1, 3072))
-        except _UNPICKLING as error:
-            raise Undecodable(f"{path.name} is not a batch of the Python archive ({error})") from error
+    def read(path: Path) -> bytes:
+        batch = python_batch(path)
+        return _as_batch(batch[b"labels"], np.asarray(batch[b"data"]).reshape(-1, 3072))
+
+    yield from decoded(find(folder, Path(name).stem), read, "a batch of the Python archive")
 
 
 def cifar_png(folder: Path, name: str) -> Iterator[Candidate]:
@@ -137,10 +160,3 @@ def safetensors_bytes(inputs: "np.ndarray", targets: "np.ndarray") -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + classes.tobytes() + inputs.tobytes()
-
-
-DECODERS: dict[str, Callable[[Path, str], Iterator[Candidate]]] = {
-    "plain": plain,
-    "cifar_python": cifar_python,
-    "cifar_png": cifar_png,
-}

@@ -6,28 +6,25 @@ little-endian, sorted, the smaller node first. Edges are undirected and stand on
 """
 
 import gzip
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.datasets.canonical_graphs import Graph, collection_bytes
-from common.datasets.decoding import Candidate, Undecodable, find
+from common.datasets.decoding import Candidate, decoded, find
 
 if TYPE_CHECKING:  # imported where it is used, so that looking at the registry stays quick
     import numpy as np
-
-_DAMAGE = (ValueError, IndexError, OSError, EOFError, zlib.error)
 
 
 def tu_text(folder: Path, name: str) -> Iterator[Candidate]:
     """The text files of the TU collection: `<name>_A.txt`, `_graph_indicator`, `_graph_labels`, `_node_labels`."""
     stem = Path(name).stem
-    for path in find(folder, f"{stem}_A.txt"):
-        try:
-            yield path.name, collection_bytes(_read_tu(path.parent, stem))
-        except _DAMAGE as error:
-            raise Undecodable(f"{path.name} and its companions are no whole collection of graphs ({error})") from error
+    yield from decoded(
+        find(folder, f"{stem}_A.txt"),
+        lambda path: collection_bytes(_read_tu(path.parent, stem)),
+        "with its companions a whole collection of graphs",
+    )
 
 
 def _read_tu(folder: Path, stem: str) -> list[Graph]:
@@ -58,12 +55,12 @@ def adjacency_text(folder: Path, name: str) -> Iterator[Candidate]:
     The file is called `<name>.txt`, or so without the hyphen (`IMDBBINARY.txt`).
     """
     stem = Path(name).stem
-    for spelled in dict.fromkeys((stem, stem.replace("-", ""))):
-        for path in find(folder, f"{spelled}.txt"):
-            try:
-                yield path.name, collection_bytes(_read_adjacency(path.read_text()))
-            except _DAMAGE as error:
-                raise Undecodable(f"{path.name} is no whole collection of graphs ({error})") from error
+    files = [
+        path for spelled in dict.fromkeys((stem, stem.replace("-", ""))) for path in find(folder, f"{spelled}.txt")
+    ]
+    yield from decoded(
+        files, lambda path: collection_bytes(_read_adjacency(path.read_text())), "a whole collection of graphs"
+    )
 
 
 def _read_adjacency(text: str) -> list[Graph]:
@@ -117,8 +114,7 @@ def _integers(text: str) -> "np.ndarray":
 
 def edge_text(folder: Path, name: str) -> Iterator[Candidate]:
     """A line an edge, `from to`; comments begin with #. A first line `nodes lines` that counts the rest is no edge."""
-    for path in _any_case(folder, Path(name).stem, (".txt", ".txt.gz")):
-        yield from _network(path, _read_edge_text)
+    yield from _network(folder, name, (".txt", ".txt.gz"), _read_edge_text)
 
 
 def _read_edge_text(content: bytes) -> "np.ndarray":
@@ -134,8 +130,7 @@ def _read_edge_text(content: bytes) -> "np.ndarray":
 
 def counted_edges(folder: Path, name: str) -> Iterator[Candidate]:
     """The `.jlg` form: a header `nodes,edges,u,graph`, then `from,to` from 1; usually compressed by gzip."""
-    for path in _any_case(folder, Path(name).stem, (".jlg",)):
-        yield from _network(path, _read_counted)
+    yield from _network(folder, name, (".jlg",), _read_counted)
 
 
 def _read_counted(content: bytes) -> "np.ndarray":
@@ -148,8 +143,7 @@ def _read_counted(content: bytes) -> "np.ndarray":
 
 def graph_tool(folder: Path, name: str) -> Iterator[Candidate]:
     """The binary `.gt` form of graph-tool: header, comment, direction, then out-neighbours of each node."""
-    for path in _any_case(folder, Path(name).stem, (".gt", ".gt.gz")):
-        yield from _network(path, _read_graph_tool)
+    yield from _network(folder, name, (".gt", ".gt.gz"), _read_graph_tool)
 
 
 def _read_graph_tool(content: bytes) -> "np.ndarray":
@@ -175,27 +169,16 @@ def _read_graph_tool(content: bytes) -> "np.ndarray":
     return joined
 
 
-def _network(path: Path, read: Callable[[bytes], "np.ndarray"]) -> Iterator[Candidate]:
-    try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        yield path.name, simple_edges(read(content)).astype("<i4").tobytes()
-    except _DAMAGE as error:
-        raise Undecodable(f"{path.name} is not a whole list of edges ({error})") from error
-
-
-def _any_case(folder: Path, stem: str, endings: tuple[str, ...]) -> list[Path]:
-    """Files below `folder` called `stem` plus one of the endings, whatever the case of their letters."""
-    wanted = {(stem + ending).lower() for ending in endings}
+def _network(
+    folder: Path, name: str, endings: tuple[str, ...], read: Callable[[bytes], "np.ndarray"]
+) -> Iterator[Candidate]:
+    """Files below `folder` that are called as the decoded one plus one of the endings, in whatever case."""
+    wanted = {(Path(name).stem + ending).lower() for ending in endings}
     found = (path for path in folder.rglob("*") if path.name.lower() in wanted and path.is_file())
-    return sorted(found, key=lambda path: (len(path.parts), path))
 
+    def edges(path: Path) -> bytes:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        return simple_edges(read(content)).astype("<i4").tobytes()
 
-GRAPH_DECODERS: dict[str, Callable[[Path, str], Iterator[Candidate]]] = {
-    "tu_text": tu_text,
-    "adjacency_text": adjacency_text,
-    "edge_text": edge_text,
-    "counted_edges": counted_edges,
-    "graph_tool": graph_tool,
-}
+    yield from decoded(sorted(found, key=lambda path: (len(path.parts), path)), edges, "a whole list of edges")

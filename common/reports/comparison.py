@@ -9,7 +9,7 @@ from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import published
-from common.reports.formats import PublishedExperiment, Run, read_list
+from common.reports.formats import PublishedExperiment, Run, by_experiment, cost, read_list
 from common.reports.published import Published
 from common.reports.render import write_page
 
@@ -36,10 +36,8 @@ class Side:
         """Provenance and cost by experiment, as published, or put together from the runs."""
         if (self.folder / paper / "provenance.json").is_file():
             return Published(self.folder / paper, self.label).experiments
-        groups: dict[str, list[Run]] = {}
-        for run in read_list(self.folder / paper / "runs.json", Run):
-            groups.setdefault(run.experiment, []).append(run)
-        return {name: _together(runs) for name, runs in groups.items()}
+        runs = read_list(self.folder / paper / "runs.json", Run)
+        return {name: _together(group) for name, group in by_experiment(runs).items()}
 
 
 @dataclass(frozen=True)
@@ -141,14 +139,13 @@ def write_comparison(comparison: Comparison, path: Path) -> Path:
 
 
 def _together(runs: Sequence[Run]) -> PublishedExperiment:
-    seconds = [run.seconds for run in runs if run.seconds is not None]
-    memory = [run.peak_memory_mb for run in runs if run.peak_memory_mb is not None]
+    seconds, memory = cost(runs)
     return PublishedExperiment(
         commit=", ".join(sorted({run.commit for run in runs if run.commit})) or None,
         runs=len(runs),
         devices=sorted({run.device for run in runs if run.device}),
         versions=next((run.versions for run in runs if run.versions), {}),
         code=next((run.code_digest for run in runs if run.code_digest), None),
-        seconds=sum(seconds) if seconds else None,
-        peak_memory_mb=max(memory, default=None),
+        seconds=seconds,
+        peak_memory_mb=memory,
     )

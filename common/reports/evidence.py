@@ -17,8 +17,8 @@ from common.reports.formats import (
     FigureEntry,
     PublishedExperiment,
     Run,
-    read_as,
     read_list,
+    read_metrics,
     scale_rank,
 )
 from common.reports.judgements import ClaimRow, Judged
@@ -99,7 +99,8 @@ class Evidence:
     @cached_property
     def figures(self) -> list[Picture]:
         """This machine's figures; those of experiments without a result here as published at the largest scale."""
-        live = [Picture(entry, self.folder, self.scale) for entry in read_list(self._figures_file, FigureEntry)]
+        entries = read_list(self.folder / "figures.json", FigureEntry)
+        live = [Picture(entry, self.folder, self.scale) for entry in entries]
         known = {(picture.entry.experiment, picture.entry.name): picture for picture in live}
         for key, picture in self._published_figures.items():
             if key[0] not in self.computed:
@@ -114,10 +115,6 @@ class Evidence:
             for picture in self._published_figures.values()
             if picture.entry.experiment in self.computed and scale_rank(picture.scale) > scale_rank(self.scale)
         ]
-
-    @property
-    def _figures_file(self) -> Path:
-        return self.folder / "figures.json"
 
     @cached_property
     def _published_figures(self) -> dict[tuple[str, str], Picture]:
@@ -141,9 +138,7 @@ class Evidence:
 
     @cached_property
     def _live_metrics(self) -> dict[str, list[dict[str, Any]]]:
-        kind = dict[str, list[dict[str, Any]]]
-        tables: dict[str, list[dict[str, Any]]] = read_as(self.folder / "metrics.json", kind, {})
-        return tables
+        return read_metrics(self.folder)
 
     @cached_property
     def claims(self) -> list[ClaimRow]:

@@ -1,5 +1,6 @@
 """What the site reads: the JSON files of an analysis, as types."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -139,6 +140,27 @@ def read_as(path: Path, kind: Any, default: Any) -> Any:
         where = f"entry {'.'.join(str(part) for part in first['loc'])}: " if first["loc"] else ""
         message = f"{path}: {where}{first['msg']}; delete the file to have it written again."
         raise UserError(message) from error
+
+
+def read_metrics(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The rows of `metrics.json` in a folder by experiment, or nothing if there is no file."""
+    tables: dict[str, list[dict[str, Any]]] = read_as(folder / "metrics.json", dict[str, list[dict[str, Any]]], {})
+    return tables
+
+
+def by_experiment(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs by experiment, in the order in which they come first."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.experiment, []).append(run)
+    return groups
+
+
+def cost(runs: Sequence[Run]) -> tuple[float | None, float | None]:
+    """Seconds of runs in all and their highest memory in MB; None where no run says it."""
+    seconds = [run.seconds for run in runs if run.seconds is not None]
+    memory = (run.peak_memory_mb for run in runs if run.peak_memory_mb is not None)
+    return sum(seconds) if seconds else None, max(memory, default=None)
 
 
 def scale_rank(scale: str | None) -> int:

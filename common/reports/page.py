@@ -13,7 +13,7 @@ from markupsafe import Markup
 from common.files import atomic_path, published, remove_abandoned, write_atomically
 from common.reports.drawing import inline_svg
 from common.reports.evidence import Evidence, Picture
-from common.reports.formats import FigureEntry, Run
+from common.reports.formats import FigureEntry, Run, by_experiment, cost
 from common.reports.judgements import chance, controls_text, tally
 from common.reports.notebook import Story, run_notebook, tell
 from common.reports.paper_view import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
@@ -147,16 +147,9 @@ def _story(evidence: Evidence, beside: Path, figures: dict[tuple[str, str], Figu
     return story
 
 
-def _by_experiment(runs: list[Run]) -> dict[str, list[Run]]:
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(run.experiment, []).append(run)
-    return groups
-
-
 def _outcomes(runs: list[Run]) -> dict[str, dict[str, int]]:
     """Runs by experiment and outcome."""
-    return {name: dict(Counter(run.outcome for run in group)) for name, group in _by_experiment(runs).items()}
+    return {name: dict(Counter(run.outcome for run in group)) for name, group in by_experiment(runs).items()}
 
 
 def _unsettled(runs: list[Run]) -> list[dict[str, Any]]:
@@ -181,17 +174,17 @@ def _unsettled(runs: list[Run]) -> list[dict[str, Any]]:
 def _costs(runs: list[Run]) -> list[dict[str, Any]]:
     """By experiment: runs that took time, their seconds in all, as predicted, the longest, and the highest memory."""
     rows = []
-    for name, group in _by_experiment(runs).items():
-        seconds = [run.seconds for run in group if run.seconds is not None]
-        memory = [run.peak_memory_mb for run in group if run.peak_memory_mb is not None]
+    for name, group in by_experiment(runs).items():
+        seconds, memory = cost(group)
+        longest = max((run.seconds for run in group if run.seconds is not None), default=None)
         rows.append(
             {
                 "experiment": name,
                 "runs": len(group),
-                "seconds": sum(seconds) if seconds else None,
+                "seconds": seconds,
                 "predicted": predicted(group),
-                "longest": max(seconds, default=None),
-                "memory": max(memory, default=None),
+                "longest": longest,
+                "memory": memory,
             }
         )
     return rows
@@ -224,7 +217,7 @@ def _provenance(runs: list[Run]) -> dict[str, Any]:
         "dirty": any(run.dirty for run in runs),
         "devices": distinct(run.device for run in runs),
         "finished": max(distinct(run.finished for run in runs), default=None),
-        "code": {name: distinct(run.code_digest for run in group) for name, group in _by_experiment(runs).items()},
+        "code": {name: distinct(run.code_digest for run in group) for name, group in by_experiment(runs).items()},
         "accepted": _accepted(runs),
         "data": {name: sorted(digests) for name, digests in sorted(data.items())},
         "versions": {name: sorted(found) for name, found in sorted(versions.items())},

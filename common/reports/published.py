@@ -13,6 +13,7 @@ from common.reports.formats import (
     PublishedProvenance,
     read_as,
     read_list,
+    read_metrics,
 )
 
 
@@ -33,9 +34,7 @@ class Published:
 
     @cached_property
     def metrics(self) -> dict[str, list[dict[str, Any]]]:
-        kind = dict[str, list[dict[str, Any]]]
-        tables: dict[str, list[dict[str, Any]]] = read_as(self.folder / "metrics.json", kind, {})
-        return tables
+        return read_metrics(self.folder)
 
     @cached_property
     def experiments(self) -> dict[str, PublishedExperiment]:

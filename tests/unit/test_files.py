@@ -36,7 +36,7 @@ ALONE = {
     "common/datasets/graph_decoding.py": "a folder of the user's or a scratch folder of this process",
     "common/datasets/image_collections.py": "a folder of the user's or a scratch folder of this process",
     "common/datasets/store.py": "leftovers of other processes, under the lock that they held",
-    "common/datasets/torchvision_home.py": "an installed package",
+    "common/datasets/homes.py": "an installed package",
     "common/reports/index.py": "sources",
     "common/reports/render.py": "sources",
     "common/reports/scoreboard.py": "sources",

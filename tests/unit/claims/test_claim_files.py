@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,22 +131,17 @@ def test_check_names_file_line_and_what_exists(tmp_path: Path) -> None:
     axes = {"arm": ["noisy", "plain"], "seed": [0, 1, 2]}
     check(claim, ["fluctuation"], axes, experiments=["modular_addition"])
     place = r"claims\.yaml:1: claim fig4-stable: "
-    with pytest.raises(
-        UserError, match=place + r"no experiment is called modular_addition \(did you mean modular_adition"
-    ):
-        check(claim, None, axes, experiments=["modular_adition"])
-    with pytest.raises(
-        UserError, match=place + r"modular_addition has no metric fluctuation \(did you mean fluctuations"
-    ):
-        check(claim, ["fluctuations", "loss"], axes)
-    with pytest.raises(UserError, match=place + "axis modulus of modular_addition is neither named nor in over"):
-        check(claim, None, {**axes, "modulus": [97]})
-    with pytest.raises(UserError, match=place + r"axis arm has no value noisy \(known: plain\)"):
-        check(claim, None, {**axes, "arm": ["plain"]})
-    with pytest.raises(UserError, match=place + "modular_addition has no axis seed to count n by"):
-        check(claim, None, ["arm"])
-    with pytest.raises(UserError, match=place + "modular_addition has no axis arm"):
-        check(claim, None, ["seed"])
+    unknown: list[tuple[str, Any]] = [
+        (r"no experiment is called modular_addition \(did you mean modular_adition", (None, axes, ["modular_adition"])),
+        (r"modular_addition has no metric fluctuation \(did you mean fluctuations", (["fluctuations", "loss"], axes)),
+        ("axis modulus of modular_addition is neither named nor in over", (None, {**axes, "modulus": [97]})),
+        (r"axis arm has no value noisy \(known: plain\)", (None, {**axes, "arm": ["plain"]})),
+        ("modular_addition has no axis seed to count n by", (None, ["arm"])),
+        ("modular_addition has no axis arm", (None, ["seed"])),
+    ]
+    for message, (metrics, of_grid, *experiments) in unknown:
+        with pytest.raises(UserError, match=place + message):
+            check(claim, metrics, of_grid, experiments=experiments[0] if experiments else None)
 
 
 def test_reading_claims_imports_no_analysis_library() -> None:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from common.claims import Claim, judge
 
 MEAN = {"kind": "mean", "metric": "loss"}
+RISING = [1.0, 1.1, 1.2, 1.3, 1.4]
 WHY = {"date": "2026-01-02", "reason": "after a look"}
 
 
@@ -17,7 +17,7 @@ def verdict(claim: Claim, table: pd.DataFrame) -> Any:
 
 
 def test_a_moved_boundary_shows_both_verdicts(claim, runs) -> None:
-    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    table = runs({"seed": range(5)}, loss=RISING)
     moved = {**WHY, "former": {"accept": {"above": 2}}, "seen": {"laptop": [0, 1, 2, 3, 4]}}
     found = verdict(claim(MEAN, {"above": 0}, amended=moved), table)
     assert (found.verdict, found.seen) == ("reproduced", [0, 1, 2, 3, 4])
@@ -35,7 +35,7 @@ def test_former_rules_are_undone_one_by_one(claim) -> None:
 
 
 def test_a_former_rule_may_read_what_is_gone(claim, runs) -> None:
-    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    table = runs({"seed": range(5)}, loss=RISING)
     gone = {**WHY, "former": {"estimate": {**MEAN, "metric": "lost"}}}
     (former,) = verdict(claim(MEAN, {"above": 0}, amended=gone), table).former
     assert (former["verdict"], former["reason"]) == (None, "It reads what is no longer measured.")
@@ -56,13 +56,13 @@ def test_a_former_rule_may_read_what_is_gone(claim, runs) -> None:
 def test_what_decides_nothing_on_these_runs_is_kept_without_a_verdict(
     claim, runs, former: dict[str, str], text: str, reason: str
 ) -> None:
-    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    table = runs({"seed": range(5)}, loss=RISING)
     (kept,) = verdict(claim(MEAN, {"above": 0}, amended={**WHY, "former": former}), table).former
     assert kept == {"date": "2026-01-02", "rule": text, "verdict": None, "reason": reason}
 
 
 def test_a_rule_that_changed_with_its_statement_is_judged_and_both_are_kept(claim, runs) -> None:
-    table = runs({"seed": range(5)}, loss=[1.0, 1.1, 1.2, 1.3, 1.4])
+    table = runs({"seed": range(5)}, loss=RISING)
     was = {"statement": "It is large.", "nature": "theorem", "accept": {"above": 2}, "polarity": "our_finding"}
     changed = claim(MEAN, {"above": 0}, amended={**WHY, "former": was})
     (kept,) = verdict(changed, table).former
@@ -94,5 +94,5 @@ def test_a_verdict_that_one_seed_turns_is_marked(claim, runs) -> None:
 
 
 def test_leaving_one_of_five_out_is_judged_by_four(claim, runs) -> None:
-    table = runs({"seed": range(5)}, loss=np.array([1.0, 1.1, 1.2, 1.3, 1.4]))
+    table = runs({"seed": range(5)}, loss=RISING)
     assert verdict(claim(MEAN, {"above": 0}), table).turns_without == []

@@ -33,8 +33,8 @@ def outcomes(report: FetchReport) -> list[tuple[str, str]]:
 @pytest.fixture
 def npm(tmp_path: Path, digits: dict[str, bytes], client: Client) -> Path:
     """A client that brings `digits` as npm does; returns its notes of calls."""
-    package = tar_gz(tmp_path / "package.tgz", {f"package/data/{name}": data for name, data in digits.items()})
-    return client("npm", f"/bin/cp {package} digits-data-1.0.0.tgz")
+    prepare_npm(digits, tmp_path, client)
+    return tmp_path / "npm.calls"
 
 
 # --- what happens when nothing can be reached
@@ -162,9 +162,9 @@ def prepare_mirror(content: dict[str, bytes], tmp_path: Path, **_: Any) -> dict[
     return MIRROR
 
 
-def prepare_npm(content: dict[str, bytes], tmp_path: Path, client: Client, **_: Any) -> dict[str, Any]:
+def prepare_npm(content: dict[str, bytes], tmp_path: Path, client: Client, first: str = "", **_: Any) -> dict[str, Any]:
     package = tar_gz(tmp_path / "p.tgz", {f"package/data/{name}": data for name, data in content.items()})
-    client("npm", f"/bin/cp {package} digits-data-1.0.0.tgz")
+    client("npm", f"{first}\n/bin/cp {package} digits-data-1.0.0.tgz")
     return NPM
 
 
@@ -198,56 +198,54 @@ def prepare_pip(content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.M
     return PIP
 
 
-def prepare_torchvision(
-    content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **_: Any
-) -> dict[str, Any]:
-    """A torchvision in whose place the child process finds one with the data set `Digits`."""
-    package = write_all(tmp_path / "python" / "torchvision", {"__init__.py": b""})
-    write_all(tmp_path / "home", content)
-    (package / "datasets.py").write_text(
-        "import shutil\n\ndef Digits(root, download):\n"
-        f"    assert download and shutil.copytree({str(tmp_path / 'home')!r}, root + '/Digits/raw')\n"
-    )
+def prepare_home(
+    content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, call: str
+) -> None:
+    """A library in whose place the child process finds one that copies the files in place of downloading them."""
+    package = write_all(tmp_path / "python" / library, {"__init__.py": b""})
+    home = write_all(tmp_path / "home", content)
+    copying = f"shutil.copytree({str(home)!r}, root + '/Digits/raw')"
+    (package / "datasets.py").write_text(f"import shutil\n\ndef {call} and {copying}\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
+
+
+def prepare_torchvision(content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **_: Any) -> Any:
+    prepare_home(content, tmp_path, monkeypatch, "torchvision", "Digits(root, download): assert download")
     return {"kind": "torchvision", "dataset": "Digits"}
 
 
-PREPARED = [prepare_mirror, prepare_npm, prepare_apt, prepare_pip, prepare_torchvision]
+def prepare_torch_geometric(
+    content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **_: Any
+) -> Any:
+    prepare_home(content, tmp_path, monkeypatch, "torch_geometric", "TUDataset(root, name): assert name == 'Digits'")
+    return {"kind": "torch_geometric", "collection": "Digits"}
 
 
-@pytest.mark.parametrize("prepare", PREPARED)
+@pytest.fixture(
+    params=[prepare_mirror, prepare_npm, prepare_apt, prepare_pip, prepare_torchvision, prepare_torch_geometric]
+)
+def source_of(
+    request: pytest.FixtureRequest, tmp_path: Path, mirror: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[dict[str, bytes]], dict[str, Any]]:
+    """Each kind of source in turn, made to hold the given files."""
+    return lambda content: request.param(content, tmp_path=tmp_path, client=client, monkeypatch=monkeypatch)
+
+
 def test_every_kind_of_source_delivers_and_leaves_nothing_but_the_files(
-    tmp_path: Path,
-    cache: Path,
-    mirror: Path,
-    registry: Make,
-    digits: dict[str, bytes],
-    client: Client,
-    monkeypatch: pytest.MonkeyPatch,
-    prepare: Callable[..., dict[str, Any]],
+    cache: Path, registry: Make, digits: dict[str, bytes], source_of: Callable[..., dict[str, Any]]
 ) -> None:
-    source = prepare(digits, tmp_path=tmp_path, client=client, monkeypatch=monkeypatch)
+    source = source_of(digits)
     report = fetch("digits", registry(source))
     assert report.attempts[-1].outcome == "used", report.explanation()
     assert {path.name: path.read_bytes() for path in files("digits", registry(source)).values()} == digits
-    assert sorted(path.name for path in cache.parent.rglob("*") if path.is_file()) == sorted(
-        [*digits, "verified.json", "1.lock"]
-    )
+    left = [path.name for path in cache.parent.rglob("*") if path.is_file()]
+    assert sorted(left) == sorted([*digits, "verified.json", "1.lock"])
 
 
-@pytest.mark.parametrize("prepare", PREPARED)
 def test_the_digest_is_checked_after_every_kind_of_source(
-    tmp_path: Path,
-    cache: Path,
-    mirror: Path,
-    registry: Make,
-    digits: dict[str, bytes],
-    client: Client,
-    monkeypatch: pytest.MonkeyPatch,
-    prepare: Callable[..., dict[str, Any]],
+    cache: Path, registry: Make, digits: dict[str, bytes], source_of: Callable[..., dict[str, Any]]
 ) -> None:
-    source = prepare(damaged(digits), tmp_path=tmp_path, client=client, monkeypatch=monkeypatch)
-    report = fetch("digits", registry(source))
+    report = fetch("digits", registry(source_of(damaged(digits))))
     assert not report.available
     assert report.attempts[-1].outcome == "failed"
     assert report.attempts[-1].reason.startswith("train-images has sha256 ")
@@ -358,7 +356,12 @@ def test_files_placed_in_the_cache_by_hand_are_taken(
         write_all(cache, {f"{name}{suffix}": pack(data) for name, data in digits.items()})
     report = fetch("digits", registry(NPM, archives=["digits.tar.gz"]))
     assert outcomes(report)[-1] == ("cache", "used")
-    assert load("digits", registry()).classes == 3
+    loaded = load("digits", registry())
+    assert (loaded.classes, loaded.train.inputs.shape) == (3, (12, 1, 4, 3))
+    assert loaded.train.inputs.dtype == torch.uint8
+    assert loaded.train.inputs.numpy().tobytes() == digits["train-images"][16:]
+    assert loaded.test.targets.tolist() == [0, 1, 2, 0, 1]
+    assert loaded.test.targets.dtype == torch.int64
 
 
 def test_a_complete_cache_that_cannot_be_written_is_read(
@@ -378,8 +381,7 @@ def test_a_complete_cache_that_cannot_be_written_is_read(
 def test_two_processes_that_fetch_at_once_call_the_client_once(
     tmp_path: Path, cache: Path, registry: Make, digits: dict[str, bytes], client: Client
 ) -> None:
-    package = tar_gz(tmp_path / "p.tgz", {f"package/data/{name}": data for name, data in digits.items()})
-    calls = client("npm", f"/bin/sleep 0.5\n/bin/cp {package} digits-data-1.0.0.tgz")
+    prepare_npm(digits, tmp_path, client, first="/bin/sleep 0.5")
     described_as = tmp_path / "registry.json"  # JSON is YAML
     described_as.write_text(json.dumps(registry(NPM).model_dump(mode="json")))
     script = (
@@ -393,7 +395,7 @@ def test_two_processes_that_fetch_at_once_call_the_client_once(
     ]
     printed = {process.communicate(timeout=60)[0].strip() for process in both}
     assert printed == {registry(NPM).entry("digits").digest}
-    assert len(calls.read_text().splitlines()) == 1
+    assert len((tmp_path / "npm.calls").read_text().splitlines()) == 1
 
 
 def test_what_a_killed_fetch_left_behind_is_cleared(cache: Path, registry: Make, npm: Path) -> None:

@@ -131,13 +131,13 @@ def test_taking_graphs_takes_their_nodes_and_edges() -> None:
 @pytest.mark.parametrize("content", [b"3\n2 0\n0 1 1\n", b"1\n2 0\n0 1 1\n0 1 5\n", b"1\n1 0\n0 0\n9 9\n", b"x"])
 def test_a_damaged_collection_is_one_phrase(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "S.txt").write_bytes(content)
-    with pytest.raises(Undecodable, match=r"S\.txt is no whole collection"):
+    with pytest.raises(Undecodable, match=r"S\.txt is not a whole collection"):
         list(adjacency_text(tmp_path, "S.graphs"))
 
 
 def test_tu_files_that_disagree_are_one_phrase(tmp_path: Path) -> None:
     write_all(tmp_path, {**tu_files(SMALL), "S_graph_indicator.txt": b"1\n" * 5})
-    with pytest.raises(Undecodable, match=r"S_A\.txt and its companions"):
+    with pytest.raises(Undecodable, match=r"S_A\.txt is not with its companions a whole"):
         list(tu_text(tmp_path, "S.graphs"))
 
 
@@ -233,22 +233,6 @@ def test_official_homes_out_of_reach_are_attempts_without_addresses(
     report = fetch("ca_grqc")
     assert (report.attempts[-1].source, report.attempts[-1].outcome) == ("web ca-GrQc.txt.gz", "failed")
     assert "://" not in report.explanation()
-
-
-def test_torch_geometric_brings_a_collection_from_its_home(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a process of its own, which finds a torch_geometric that copies the files in place of downloading them."""
-    home = write_all(tmp_path / "home", tu_files(SMALL))
-    package = write_all(tmp_path / "python" / "torch_geometric", {"__init__.py": b""})
-    (package / "datasets.py").write_text(
-        "import shutil\n\ndef TUDataset(root, name):\n"
-        f"    assert name == 'S' and shutil.copytree({str(home)!r}, root + '/S/raw')\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
-    registry = small_registry({"kind": "torch_geometric", "collection": "S"}, S__graphs=collection_bytes(SMALL))
-    report = fetch("s", registry)
-    assert report.attempts[-1].outcome == "used", report.explanation()
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.unit.reports import samples
 from tests.unit.reports.samples import sample_checkout, write_paper
 
 
@@ -26,9 +24,3 @@ def fresh(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path
 
     return make
-
-
-@pytest.fixture(scope="session")
-def sample() -> ModuleType:
-    """The constants and writers, for tests that make their own files."""
-    return samples

@@ -1,6 +1,5 @@
 """A sample checkout with every format that the site reads: all verdicts and outcomes, figures, published evidence."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from common.claims.verdicts import Verdict, VerdictName
 from common.figures import export, log_axis, mean_band, note, placeholder, reference_line, subplots
+from common.files import write_json
 
 COMMIT = "4f1c2ab9d07e66c15f4a4a4a1cdd3b9b1c9e0f57"
 PUBLISHED_COMMIT = "b7e01d44aa12c3d4e5f60718293a4b5c6d7e8f90"
@@ -74,31 +75,18 @@ PAPER: dict[str, Any] = {
 }
 
 
-def verdict(identifier: str, statement: str, name: str, **other: Any) -> dict[str, Any]:
+def verdict(identifier: str, statement: str, name: VerdictName, **other: Any) -> dict[str, Any]:
     """A verdict as the analysis writes it."""
     base: dict[str, Any] = {
         "paper": "pacgen",
-        "id": identifier,
-        "statement": statement,
-        "polarity": "claim",
         "experiment": "batch_size",
         "scale": "laptop",
         "source": {"document": "wang2018identifying", "locator": "Fig. 3", "reported": None},
         "rule": "mean over seeds of the rank correlation of gap and psi over batch sizes, above 0",
-        "estimate": None,
-        "interval": None,
-        "confidence": 0.95,
-        "n": None,
         "accept": {"above": 0},
-        "verdict": name,
-        "reason": "",
-        "unit": None,
         "decidable_from": "laptop",
-        "smallest_effect": None,
-        "nature": "empirical",
-        "amended": [],
     }
-    return base | other
+    return Verdict(id=identifier, statement=statement, verdict=name, **base | other).to_json()
 
 
 VERDICTS = [
@@ -310,11 +298,6 @@ def _runs() -> list[dict[str, Any]]:
 def write_yaml(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
-
-
-def write_json(path: Path, content: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
 
 
 def write_paper(root: Path, name: str, **changes: Any) -> Path:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from common.reports import build_index, build_page, open_paper
 from common.reports.estimators import EstimatorError, estimator_errors
 from common.reports.judgements import controls_text
 from common.reports.text import short_commits
+from tests.unit.reports import samples
 from tests.unit.reports.pages import Outline, copy, outline
 
 FAILED, STRADDLES, SMALL, ABSENT = "contradicted", "inconclusive", "not decidable at this scale", "not run"
@@ -31,33 +31,31 @@ def claim_on_page(root: Path, identifier: str) -> str:
 
 
 @pytest.fixture
-def analysed(fresh: Callable[..., Path], sample: ModuleType) -> Callable[..., Path]:
+def analysed(fresh: Callable[..., Path]) -> Callable[..., Path]:
     """A checkout with one analysed claim; `rule` adds to claims.yaml, `rows` is its table of metrics."""
 
     def make(rule: dict[str, Any], rows: list[dict[str, Any]] | None = None, **verdict: Any) -> Path:
         root = fresh()
-        known = sample.VERDICTS[0] | verdict
+        known = samples.VERDICTS[0] | verdict
         entry = {key: known[key] for key in ("id", "statement", "polarity", "nature", "experiment", "source")}
-        sample.write_yaml(root / "replications" / "pacgen" / "claims.yaml", [entry | rule])
+        samples.write_yaml(root / "replications" / "pacgen" / "claims.yaml", [entry | rule])
         folder = root / "analysis" / "laptop" / "pacgen"
-        sample.write_json(folder / "verdicts.json", [known])
+        samples.write_json(folder / "verdicts.json", [known])
         digest = {"code_digest": "c" * 16}
         run = {"experiment": known["experiment"], "run": "seed=0", "outcome": "completed"} | digest
-        sample.write_json(folder / "runs.json", [run])
-        sample.write_json(folder / "metrics.json", {known["experiment"]: rows or []})
+        samples.write_json(folder / "runs.json", [run])
+        samples.write_json(folder / "metrics.json", {known["experiment"]: rows or []})
         return root
 
     return make
 
 
-def test_a_claim_is_reproduced_at_a_scale_at_which_its_experiment_is_run(
-    analysed: Callable[..., Path], sample: ModuleType
-) -> None:
+def test_a_claim_is_reproduced_at_a_scale_at_which_its_experiment_is_run(analysed: Callable[..., Path]) -> None:
     root = analysed({})
-    command = f"replicate run pacgen/{sample.VERDICTS[0]['experiment']} --scale"
+    command = f"replicate run pacgen/{samples.VERDICTS[0]['experiment']} --scale"
     config = root / "replications" / "pacgen" / "config.yaml"
     for run_from, scale in (("smoke", "laptop"), ("workstation", "workstation")):
-        sample.write_yaml(config, {sample.VERDICTS[0]["experiment"]: {"run_from": run_from, "grid": {"seed": 2}}})
+        samples.write_yaml(config, {samples.VERDICTS[0]["experiment"]: {"run_from": run_from, "grid": {"seed": 2}}})
         assert f"{command} {scale}" in page_text(root)
 
 
@@ -158,8 +156,8 @@ def test_controls_that_could_not_be_decided_do_not_look_like_failures(counts: di
     assert controls_text(every | counts) == text
 
 
-def test_the_false_verdicts_that_chance_alone_gives_are_named(checkout: Path, sample: ModuleType) -> None:
-    decided = [v for v in sample.VERDICTS if v["n"] and v["verdict"] in ("reproduced", FAILED, STRADDLES)]
+def test_the_false_verdicts_that_chance_alone_gives_are_named(checkout: Path) -> None:
+    decided = [v for v in samples.VERDICTS if v["n"] and v["verdict"] in ("reproduced", FAILED, STRADDLES)]
     sentence = f"{len(decided)} verdicts here rest on an interval over seeds. "
     sentence += f"On average chance alone makes at most {0.025 * len(decided):.2g} of them false: 2.5 % each"
     assert sentence in outline(build_index(checkout, "laptop")).text
@@ -172,11 +170,11 @@ def test_chance_is_not_spoken_of_before_anything_is_decided(fresh: Callable[...,
 
 @pytest.mark.parametrize(("code", "answer"), [("c" * 16, "no"), ("d" * 16, "yes")])
 def test_a_published_verdict_says_whether_the_code_has_changed_since(
-    analysed: Callable[..., Path], sample: ModuleType, code: str, answer: str
+    analysed: Callable[..., Path], code: str, answer: str
 ) -> None:
     root = analysed({})
-    sample.publish(root, "pacgen", "workstation", sample.VERDICTS[:1], code=code)
-    origin = f"published, workstation scale, commit {sample.PUBLISHED_COMMIT[:10]} · code since changed: {answer}"
+    samples.publish(root, "pacgen", "workstation", samples.VERDICTS[:1], code=code)
+    origin = f"published, workstation scale, commit {samples.PUBLISHED_COMMIT[:10]} · code since changed: {answer}"
     assert origin in claim_on_page(root, "fig3-gap-and-metric-agree")
     assert origin in outline(build_index(root, "laptop")).text
     evidence = page_text(root).split("Published evidence")[1]
@@ -184,23 +182,23 @@ def test_a_published_verdict_says_whether_the_code_has_changed_since(
         assert expected in evidence
 
 
-def test_code_is_not_compared_where_nothing_was_run_here(fresh: Callable[..., Path], sample: ModuleType) -> None:
+def test_code_is_not_compared_where_nothing_was_run_here(fresh: Callable[..., Path]) -> None:
     root = fresh()
-    sample.publish(root, "pacgen", "workstation", sample.VERDICTS[:1])
+    samples.publish(root, "pacgen", "workstation", samples.VERDICTS[:1])
     assert "code since changed" not in page_text(root)
 
 
-def test_a_fresh_clone_shows_what_was_published(fresh: Callable[..., Path], sample: ModuleType) -> None:
+def test_a_fresh_clone_shows_what_was_published(fresh: Callable[..., Path]) -> None:
     root = fresh()
-    sample.publish(root, "pacgen", "laptop", sample.VERDICTS[:2], ("fig3", "fig3_matched"))
-    sample.publish(root, "pacgen", "workstation", sample.VERDICTS[:2], ("fig3",))
+    samples.publish(root, "pacgen", "laptop", samples.VERDICTS[:2], ("fig3", "fig3_matched"))
+    samples.publish(root, "pacgen", "workstation", samples.VERDICTS[:2], ("fig3",))
     (root / "replications" / "pacgen" / "report.py").write_text(
         "# %%\nfrom common.reports import open_paper\nopen_paper().figure('fig3')\n"
     )
     page = build_page(root / "replications" / "pacgen", "laptop", root)
     found = outline(page)
     assert "No run of this paper has been analysed at laptop scale yet. What is shown was published." in found.text
-    assert f"batch_size · published, workstation scale, commit {sample.PUBLISHED_COMMIT[:10]}" in found.text
+    assert f"batch_size · published, workstation scale, commit {samples.PUBLISHED_COMMIT[:10]}" in found.text
     assert "fig3_matched, laptop scale" in found.text
     assert "fig3, laptop scale" not in found.text
     assert found.text.count("published, workstation scale") == 3
@@ -211,12 +209,10 @@ def test_a_fresh_clone_shows_what_was_published(fresh: Callable[..., Path], samp
     assert "1 reproduced, 1 contradicted" in outline(build_index(root, "laptop")).text
 
 
-def test_an_experiment_without_a_result_here_shows_its_published_figures(
-    checkout: Path, tmp_path: Path, sample: ModuleType
-) -> None:
+def test_an_experiment_without_a_result_here_shows_its_published_figures(checkout: Path, tmp_path: Path) -> None:
     root = copy(checkout, tmp_path)
     runs = root / "analysis" / "laptop" / "pacgen" / "runs.json"
-    sample.write_json(runs, [r for r in json.loads(runs.read_text()) if r["experiment"] != "batch_size"])
+    samples.write_json(runs, [r for r in json.loads(runs.read_text()) if r["experiment"] != "batch_size"])
     page = build_page(root / "replications" / "pacgen", "laptop", root)
     text = outline(page).text
     assert "fig3, workstation scale" in text
@@ -234,10 +230,10 @@ def test_a_live_figure_does_not_hide_a_published_one_of_a_larger_scale(checkout:
 
 
 def test_records_that_were_published_as_metrics_alone_are_said_to_be_elsewhere(
-    fresh: Callable[..., Path], sample: ModuleType, monkeypatch: pytest.MonkeyPatch
+    fresh: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = fresh()
-    sample.publish(root, "pacgen", "workstation", sample.VERDICTS[:1])
+    samples.publish(root, "pacgen", "workstation", samples.VERDICTS[:1])
     monkeypatch.setenv("REPLICATIONS_ROOT", str(root))
     paper = open_paper("pacgen", "laptop")
     assert paper.metrics("batch_size").empty
@@ -251,18 +247,18 @@ def test_commits_are_shortened_each() -> None:
 
 
 def test_a_summary_gives_statement_verdict_and_what_was_measured(
-    fresh: Callable[..., Path], sample: ModuleType, monkeypatch: pytest.MonkeyPatch
+    fresh: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = fresh()
     words = {"estimate": 0.25, "interval": [0.125, 0.5], "n": 5}
     exact = {"estimate": 2.0, "interval": [2.0, 2.0], "n": None}
-    sample.publish(
+    samples.publish(
         root,
         "pacgen",
         "workstation",
         [
-            sample.verdict("one", "It holds.", "reproduced", **words),
-            sample.verdict("two", "So.", "reproduced", **exact),
+            samples.verdict("one", "It holds.", "reproduced", **words),
+            samples.verdict("two", "So.", "reproduced", **exact),
         ],
     )
     monkeypatch.setenv("REPLICATIONS_ROOT", str(root))

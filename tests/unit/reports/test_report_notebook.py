@@ -5,7 +5,6 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from markupsafe import Markup
@@ -13,6 +12,7 @@ from markupsafe import Markup
 from common.errors import UserError
 from common.reports import build_page, open_paper
 from common.reports.notebook import run_notebook, tell
+from tests.unit.reports import samples
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,20 +44,20 @@ SVG = '<svg viewBox="0 0 300 200"><path id="a" d="M0 0L1 1"/></svg>'
 
 
 @pytest.fixture
-def root(fresh: Callable[..., Path], sample: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(fresh: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one analysed paper, found through the environment as during a build."""
     folder = fresh()
     analysis = folder / "analysis" / "laptop" / "pacgen"
-    sample.write_json(analysis / "verdicts.json", sample.VERDICTS)
+    samples.write_json(analysis / "verdicts.json", samples.VERDICTS)
     figures = [{"experiment": "batch_size", "name": "fig3", "title": "Figure 3", "svg": "fig3.svg"}]
     figures += [{"experiment": name, "name": "both", "svg": None} for name in ("a", "b")]
-    sample.write_json(analysis / "figures.json", figures)
+    samples.write_json(analysis / "figures.json", figures)
     (analysis / "figures").mkdir()
     (analysis / "figures" / "fig3.svg").write_text(SVG)
-    records = sample.batch_size_records()
+    records = samples.batch_size_records()
     records.to_parquet(analysis / "batch_size.parquet")
     metrics = {"batch_size": [{"run": "a", "gap": 0.1}, {"run": "b", "gap": None}]}
-    sample.write_json(analysis / "metrics.json", metrics)
+    samples.write_json(analysis / "metrics.json", metrics)
     monkeypatch.setenv("REPLICATIONS_ROOT", str(folder))
     return folder
 

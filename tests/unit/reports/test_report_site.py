@@ -4,13 +4,13 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from common.errors import UserError
 from common.reports import build_index, build_page, open_paper
+from tests.unit.reports import samples
 from tests.unit.reports.pages import Outline, copy, outline
 
 LIMIT = 1_500_000
@@ -61,11 +61,9 @@ def test_pages_load_nothing_from_elsewhere(page: Path, index: Path) -> None:
         assert not re.search(r"@import|url\((?!#)", html)
 
 
-def test_a_page_shows_every_claim_with_statement_estimate_interval_n_verdict_and_reason(
-    page: Path, sample: ModuleType
-) -> None:
+def test_a_page_shows_every_claim_with_statement_estimate_interval_n_verdict_and_reason(page: Path) -> None:
     text = outline(page).text
-    for judged in sample.VERDICTS:
+    for judged in samples.VERDICTS:
         assert judged["statement"].split("$")[0].strip() in text
         assert judged["reason"] in text
     assert "0.83 (95 % interval 0.61 to 1)" in text
@@ -75,9 +73,7 @@ def test_a_page_shows_every_claim_with_statement_estimate_interval_n_verdict_and
     assert "estimate 0.83, interval 0.61 to 1, accepted: above 0" in labels
 
 
-def test_a_page_shows_story_figures_deviations_coverage_outcomes_provenance_and_cost(
-    page: Path, sample: ModuleType
-) -> None:
+def test_a_page_shows_story_figures_deviations_coverage_outcomes_provenance_and_cost(page: Path) -> None:
     found = outline(page)
     for expected in (
         "What the metric sees",
@@ -87,8 +83,8 @@ def test_a_page_shows_story_figures_deviations_coverage_outcomes_provenance_and_
         "1 diverged",
         "the loss was NaN in epoch 7",
         "10 data unavailable",
-        sample.COMMIT,
-        sample.DIGEST,
+        samples.COMMIT,
+        samples.DIGEST,
         "torch 2.13.0",
         "cpu (2 threads)",
         "2 min 51 s",
@@ -126,15 +122,13 @@ def test_the_files_of_a_figure_and_the_notebook_lie_beside_the_page(page: Path) 
     assert any(cell.get("outputs") for cell in cells)
 
 
-def test_published_evidence_of_the_largest_scale_stands_beside_the_live_verdict(
-    page: Path, index: Path, sample: ModuleType
-) -> None:
+def test_published_evidence_of_the_largest_scale_stands_beside_the_live_verdict(page: Path, index: Path) -> None:
     claim = page.read_text().split('id="claim-fig3-largest-batch-is-worst"')[1].split("</tbody>")[0]
     text = Outline(claim.split(">", 1)[1]).text
     assert "inconclusive" in text
     assert "this machine, laptop scale" in text
     assert "reproduced" in text
-    assert f"published, workstation scale, commit {sample.PUBLISHED_COMMIT[:10]}" in text
+    assert f"published, workstation scale, commit {samples.PUBLISHED_COMMIT[:10]}" in text
     assert "smoke" not in text
     entry = next(part for part in index.read_text().split("<details ") if "The largest batch" in part)
     assert 'data-verdict="reproduced"' in entry
@@ -171,34 +165,32 @@ def test_building_twice_gives_equal_pages(checkout: Path, tmp_path: Path) -> Non
     assert build_index(root, "laptop").read_bytes() == build_index(root, "laptop").read_bytes()
 
 
-def test_files_of_figures_that_are_gone_are_removed(checkout: Path, tmp_path: Path, sample: ModuleType) -> None:
+def test_files_of_figures_that_are_gone_are_removed(checkout: Path, tmp_path: Path) -> None:
     root = copy(checkout, tmp_path)
     build_page(root / "replications" / "pacgen", "laptop", root)
     entries = json.loads((root / "analysis" / "laptop" / "pacgen" / "figures.json").read_text())
-    sample.write_json(root / "analysis" / "laptop" / "pacgen" / "figures.json", entries[:1])
+    samples.write_json(root / "analysis" / "laptop" / "pacgen" / "figures.json", entries[:1])
     build_page(root / "replications" / "pacgen", "laptop", root)
     names = {path.name for path in (root / "reports" / "site" / "pacgen").iterdir()}
     published = "published-workstation-batch_size-fig3.svg"
     assert names == {f"batch_size-fig3.{kind}" for kind in ("svg", "png", "csv")} | {published}
 
 
-def test_runs_whose_reasons_differ_in_numbers_alone_are_listed_together(
-    fresh: Callable[..., Path], sample: ModuleType
-) -> None:
+def test_runs_whose_reasons_differ_in_numbers_alone_are_listed_together(fresh: Callable[..., Path]) -> None:
     root = fresh()
     reasons = ["loss 1.2e+12 at step 3", "loss 4.5e+11 at step 17", "no batch fits"]
     runs = [
         {"experiment": "toy", "run": f"seed={seed}", "outcome": "diverged", "reason": reason}
         for seed, reason in enumerate(reasons)
     ]
-    sample.write_json(root / "analysis" / "laptop" / "pacgen" / "runs.json", runs)
+    samples.write_json(root / "analysis" / "laptop" / "pacgen" / "runs.json", runs)
     text = outline(build_page(root / "replications" / "pacgen", "laptop", root)).text
     assert "diverged toy : for example: loss 1.2e+12 at step 3 2 runs" in text
     assert "seed=1: loss 4.5e+11 at step 17" in text
     assert "diverged toy : no batch fits 1 run" in text
 
 
-def test_hostile_text_stays_text(fresh: Callable[..., Path], sample: ModuleType) -> None:
+def test_hostile_text_stays_text(fresh: Callable[..., Path]) -> None:
     deviation = {"id": "D1", "text": HOSTILE, "reason": HOSTILE, "effect": HOSTILE}
     root = fresh(
         title=HOSTILE,
@@ -212,13 +204,13 @@ def test_hostile_text_stays_text(fresh: Callable[..., Path], sample: ModuleType)
     analysis = root / "analysis" / "laptop" / "pacgen"
     source = {"document": HOSTILE, "locator": HOSTILE, "reported": HOSTILE}
     hostile = {"rule": HOSTILE, "unit": HOSTILE, "estimate": 1.0, "n": 5, "interval": [0.5, 1.5], "source": source}
-    sample.write_json(
-        analysis / "verdicts.json", [sample.verdict("c", HOSTILE, "reproduced", reason=HOSTILE, **hostile)]
+    samples.write_json(
+        analysis / "verdicts.json", [samples.verdict("c", HOSTILE, "reproduced", reason=HOSTILE, **hostile)]
     )
     run = {"experiment": HOSTILE, "run": HOSTILE, "outcome": "failed", "reason": HOSTILE, "device": HOSTILE}
-    sample.write_json(analysis / "runs.json", [run | {"commit": HOSTILE, "data": {HOSTILE: HOSTILE}}])
+    samples.write_json(analysis / "runs.json", [run | {"commit": HOSTILE, "data": {HOSTILE: HOSTILE}}])
     figure = {"experiment": "e", "name": "f", "title": HOSTILE, "problem": HOSTILE}
-    sample.write_json(analysis / "figures.json", [figure])
+    samples.write_json(analysis / "figures.json", [figure])
     for path in (build_page(root / "replications" / "pacgen", "laptop", root), build_index(root, "laptop")):
         found = outline(path)
         assert HOSTILE in found.text
@@ -228,20 +220,18 @@ def test_hostile_text_stays_text(fresh: Callable[..., Path], sample: ModuleType)
         assert not [a for tag, a in found.elements if tag == "img" and a.get("src") == "x"]
 
 
-def test_a_paper_without_any_analysis_has_a_readable_page(fresh: Callable[..., Path], sample: ModuleType) -> None:
+def test_a_paper_without_any_analysis_has_a_readable_page(fresh: Callable[..., Path]) -> None:
     root = fresh()
     text = outline(build_page(root / "replications" / "pacgen", "laptop", root)).text
     assert "No run of this paper has been analysed at laptop scale yet." in text
-    assert text.count("no run of this claim has been analysed yet") == len(sample.VERDICTS)
+    assert text.count("no run of this claim has been analysed yet") == len(samples.VERDICTS)
 
 
 def test_an_index_without_papers_says_so(tmp_path: Path) -> None:
     assert "There are no replications yet." in outline(build_index(tmp_path, "laptop")).text
 
 
-def test_large_figures_are_loaded_as_files_so_that_a_page_stays_small(
-    fresh: Callable[..., Path], sample: ModuleType
-) -> None:
+def test_large_figures_are_loaded_as_files_so_that_a_page_stays_small(fresh: Callable[..., Path]) -> None:
     root = fresh()
     folder = root / "analysis" / "laptop" / "pacgen"
     entries = []
@@ -252,7 +242,7 @@ def test_large_figures_are_loaded_as_files_so_that_a_page_stays_small(
         entries.append(
             {"experiment": "toy", "name": f"f{number}", "title": f"F{number}", "svg": f"figures/f{number}.svg"}
         )
-    sample.write_json(folder / "figures.json", entries)
+    samples.write_json(folder / "figures.json", entries)
     page = build_page(root / "replications" / "pacgen", "laptop", root)
     assert page.stat().st_size < LIMIT
     pictures = [a["src"] for tag, a in outline(page).elements if tag == "img"]
@@ -305,22 +295,18 @@ def test_a_slip_in_paper_yaml_is_named_with_its_line(fresh: Callable[..., Path])
         build_index(root, "laptop")
 
 
-def test_claims_that_only_claims_yaml_knows_are_listed_as_not_run(
-    fresh: Callable[..., Path], sample: ModuleType
-) -> None:
+def test_claims_that_only_claims_yaml_knows_are_listed_as_not_run(fresh: Callable[..., Path]) -> None:
     root = fresh()
-    sample.write_json(root / "analysis" / "laptop" / "pacgen" / "verdicts.json", sample.VERDICTS)
+    samples.write_json(root / "analysis" / "laptop" / "pacgen" / "verdicts.json", samples.VERDICTS)
     path = root / "replications" / "pacgen" / "claims.yaml"
-    sample.write_yaml(path, [{"id": "new", "statement": "A claim written down today."}])
+    samples.write_yaml(path, [{"id": "new", "statement": "A claim written down today."}])
     text = outline(build_index(root, "laptop")).text
     assert "not run A claim written down today." in text
     assert "Larger batches" in text
 
 
-def test_an_unknown_field_of_the_analysis_does_not_break_the_page(
-    fresh: Callable[..., Path], sample: ModuleType
-) -> None:
+def test_an_unknown_field_of_the_analysis_does_not_break_the_page(fresh: Callable[..., Path]) -> None:
     root = fresh()
-    extra: list[dict[str, Any]] = [sample.VERDICTS[0] | {"estimator_error": 0.1}]
-    sample.write_json(root / "analysis" / "laptop" / "pacgen" / "verdicts.json", extra)
+    extra: list[dict[str, Any]] = [samples.VERDICTS[0] | {"estimator_error": 0.1}]
+    samples.write_json(root / "analysis" / "laptop" / "pacgen" / "verdicts.json", extra)
     assert build_page(root / "replications" / "pacgen", "laptop", root).is_file()

@@ -1,12 +1,38 @@
-"""Download a data set from its official home: `python -m common.datasets.torchvision_home MNIST FOLDER`.
+"""Download data from their official home: `python -m common.datasets.homes torchvision MNIST FOLDER`.
 
-Runs in a process of its own, so that it can be stopped and torchvision is not loaded where it is not needed.
+Runs in a process of its own, so that it can be stopped and no library is loaded where it is not needed.
 """
 
 import importlib
 import importlib.util
+import shutil
 import sys
-from pathlib import Path
+import urllib.request
+from pathlib import Path, PurePosixPath
+
+
+def torchvision(dataset: str, folder: Path) -> None:
+    """Have `torchvision.datasets.<dataset>` download and unpack itself below `folder`."""
+    make_importable()
+    getattr(importlib.import_module("torchvision.datasets"), dataset)(root=str(folder), download=True)
+
+
+def torch_geometric(collection: str, folder: Path) -> None:
+    """Have `torch_geometric.datasets.TUDataset` download and unpack itself below `folder`."""
+    importlib.import_module("torch_geometric.datasets").TUDataset(root=str(folder), name=collection)
+
+
+def web(address: str, folder: Path) -> None:
+    """Write what `address` serves into `folder`, under the last part of the address."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        urllib.request.urlopen(address, timeout=60) as answer,
+        (folder / PurePosixPath(address).name).open("wb") as out,
+    ):
+        shutil.copyfileobj(answer, out, 1 << 20)
+
+
+HOMES = {"torchvision": torchvision, "torch_geometric": torch_geometric, "web": web}
 
 
 def make_importable() -> bool:
@@ -35,18 +61,12 @@ def make_importable() -> bool:
     return True
 
 
-def download(dataset: str, folder: Path) -> None:
-    """Have `torchvision.datasets.<dataset>` download and unpack itself below `folder`."""
-    make_importable()
-    getattr(importlib.import_module("torchvision.datasets"), dataset)(root=str(folder), download=True)
-
-
 def main(arguments: list[str]) -> int:
     """Exit 0 if the files are there, 1 with one line on stderr if not."""
-    dataset, folder = arguments
+    home, what, folder = arguments
     try:
-        download(dataset, Path(folder))
-    except Exception as error:  # whatever stops torchvision is the reason to be recorded
+        HOMES[home](what, Path(folder))
+    except Exception as error:  # whatever stops a library is the reason to be recorded
         print("error:", " ".join(str(error).split()) or type(error).__name__, file=sys.stderr)
         return 1
     return 0
