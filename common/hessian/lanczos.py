@@ -208,7 +208,7 @@ def lanczos(
         order = _order(theta, which)[:count]
         residuals = (krylov.offdiagonal[-1] if more else 0.0) * coefficients[-1].abs()
         if more and not closed and random_start:
-            errors = _reaches(krylov, theta, order, which, relative_error)
+            errors = _error_bounds(krylov, theta, order, which, relative_error)
         else:
             errors = residuals[order]
         done = len(order) == count and bool((errors <= relative_error * theta[order].abs()).all())
@@ -238,7 +238,7 @@ def _order(theta: torch.Tensor, which: Which) -> torch.Tensor:
     return key.argsort(descending=True)
 
 
-def _reaches(
+def _error_bounds(
     krylov: Krylov, theta: torch.Tensor, order: torch.Tensor, which: Which, relative_error: float
 ) -> torch.Tensor:
     """How far out from the chosen Ritz values an eigenvalue may lie, with probability 1 − `RISK` for all of them."""
