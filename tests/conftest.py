@@ -66,6 +66,12 @@ class Project:
                 raise subprocess.TimeoutExpired(command, PATIENCE, out.read_bytes(), err.read_bytes())
             return subprocess.CompletedProcess(command, process.exitcode, out.read_text(), err.read_text())
 
+    def succeeds(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run `replicate` here, which must end well."""
+        done = self.replicate(*arguments, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
     def snakemake(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run Snakemake here."""
         return self.command(sys.executable, "-m", "snakemake", "--cores", "2", *arguments)
