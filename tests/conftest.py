@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +65,12 @@ class Project:
                 process.kill()
                 raise subprocess.TimeoutExpired(command, PATIENCE, out.read_bytes(), err.read_bytes())
             return subprocess.CompletedProcess(command, process.exitcode, out.read_text(), err.read_text())
+
+    def succeeds(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run `replicate` here, which must end well."""
+        done = self.replicate(*arguments, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
 
     def snakemake(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run Snakemake here."""
@@ -153,26 +159,13 @@ def make_project(root: Path, replications: dict[str, Path]) -> Project:
 @pytest.fixture
 def in_process(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """The example checkout as working directory, its experiments importable in this process."""
-    with importable(project, monkeypatch):
-        yield project
-
-
-class importable:
-    """Make a checkout the working directory and the place that `replications.*` is imported from."""
-
-    def __init__(self, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._project, self._monkeypatch = project, monkeypatch
-
-    def __enter__(self) -> Callable[[], None]:
-        self._monkeypatch.chdir(self._project.root)
-        self._monkeypatch.syspath_prepend(str(self._project.root))
-        # Bytecode is taken for current by its source's second and size: tests edit faster than that.
-        self._monkeypatch.setattr(sys, "dont_write_bytecode", True)
-        forget_replications()
-        return forget_replications
-
-    def __exit__(self, *error: object) -> None:
-        forget_replications()
+    monkeypatch.chdir(project.root)
+    monkeypatch.syspath_prepend(str(project.root))
+    # Bytecode is taken for current by its source's second and size: tests edit faster than that.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    forget_replications()
+    yield project
+    forget_replications()
 
 
 def program(folder: Path, name: str, script: str) -> Path:

@@ -34,7 +34,7 @@ def plotted_data(figure: Figure) -> pd.DataFrame:
     if attached is not None:
         return pd.DataFrame(attached)
     blocks = []
-    for number, axes in enumerate(_data_axes(figure), start=1):
+    for number, axes in enumerate((a for a in all_axes(figure) if a.get_label() != "<colorbar>"), start=1):
         common = {
             "panel": axes.get_title("left") or axes.get_title() or f"panel {number}",
             "x_label": axes.get_xlabel(),
@@ -51,11 +51,11 @@ def plotted_data(figure: Figure) -> pd.DataFrame:
     return frame.drop(columns=[name for name in ("x_label", "y_label") if name in frame and not frame[name].any()])
 
 
-def _data_axes(figure: Figure) -> Iterator[Axes]:
+def all_axes(figure: Figure) -> Iterator[Axes]:
+    """The axes of a figure, and those that lie within them."""
     for axes in figure.axes:
-        if axes.get_label() != "<colorbar>":
-            yield axes
-            yield from (child for child in axes.child_axes if isinstance(child, Axes))
+        yield axes
+        yield from (child for child in axes.child_axes if isinstance(child, Axes))
 
 
 def _series(axes: Axes) -> Iterator[dict[str, Any]]:

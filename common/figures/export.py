@@ -9,14 +9,13 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.collections import Collection, PathCollection, QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from common.figures.compaction import compact
-from common.figures.data import plotted_data
+from common.figures.data import all_axes, plotted_data
 from common.figures.style import INK, STYLE
 from common.files import write_atomically
 
@@ -87,12 +86,6 @@ def _render(figure: Figure, kind: str, dpi: int) -> bytes:
     return buffer.getvalue()
 
 
-def _all_axes(figure: Figure) -> Iterator[Axes]:
-    for axes in figure.axes:
-        yield axes
-        yield from (child for child in axes.child_axes if isinstance(child, Axes))
-
-
 def _vertices(artist: Any) -> int:
     """How much an artist weighs in an SVG, in vertices."""
     if isinstance(artist, Line2D):
@@ -113,7 +106,7 @@ def _vertices(artist: Any) -> int:
 def _rasterised(figure: Figure, threshold: int | None) -> Iterator[None]:
     """Within: artists of more than `threshold` vertices, or whole axes, are drawn as pixels."""
     changed: list[tuple[Artist, bool]] = []
-    for axes in _all_axes(figure):
+    for axes in all_axes(figure):
         heavy: list[Artist] = [axes]
         if threshold is not None:
             heavy = [item for item in (*axes.lines, *axes.collections) if _vertices(item) > threshold]
@@ -132,7 +125,7 @@ def _pinned_text(figure: Figure) -> Iterator[None]:
     """Within: text that lies on an image is black, not ink, since a page may turn ink light but not the image."""
     changed = [
         text
-        for axes in _all_axes(figure)
+        for axes in all_axes(figure)
         if axes.images or any(isinstance(item, QuadMesh) for item in axes.collections)
         for text in axes.texts
         if to_hex(text.get_color()) == INK

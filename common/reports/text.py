@@ -77,13 +77,13 @@ def prose(text: object) -> Markup:
     return Markup(_parser().renderInline(str(text or "")))
 
 
-def markdown(text: str, demote: int = 1) -> Markup:
-    """Paragraphs of Markdown; headings go down by `demote` levels; raw HTML stays text."""
+def markdown(text: str) -> Markup:
+    """Paragraphs of Markdown; headings go down by a level; raw HTML stays text."""
     parser = _parser()
     tokens = parser.parse(text)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, int(token.tag[1]) + demote)}"
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
     return Markup(parser.renderer.render(tokens, parser.options, {}))
 
 

@@ -80,20 +80,12 @@ class Checkout:
         self.root = root
         shutil.copytree(ROOT / "slurm", root / "slurm")
         self.project.edit("config.yaml", "[0.1, 0.5, 3.0]", "[0.1, 0.25, 0.5, 3.0]")
-        self.set_resources("decay", resources)
+        end = "\nmeasurement"
+        self.project.edit("config.yaml", f"    laptop: {{minutes: 0.6}}{end}", f"    laptop: {resources}{end}")
         self.project.edit("descent.py", "    if state is None:\n", COUNT)
         if hold:
             self.project.edit("descent.py", "        time.sleep(runs[0].pause)\n", HOLD)
         self._processes: list[subprocess.Popen[bytes]] = []
-
-    def set_resources(self, paper: str, resources: str) -> None:
-        """Replace the laptop resources of `descent`."""
-        path = self.root / "replications" / paper / "config.yaml"
-        text = path.read_text()
-        assert text.count("    laptop: {minutes: 0.6}\nmeasurement") == 1
-        path.write_text(
-            text.replace("    laptop: {minutes: 0.6}\nmeasurement", f"    laptop: {resources}\nmeasurement")
-        )
 
     def marker(self, experiment: str, paper: str = "decay") -> str:
         """The marker of the one job of an experiment."""
@@ -181,6 +173,5 @@ def undisturbed(root: Path, cluster: Cluster, resources: str) -> Project:
     checkout = Checkout(root, cluster, resources=resources)
     checkout.open_gate()
     for command in (["run", "decay", "--scale", "laptop"], ["step", "analyse", "decay", "laptop"]):
-        done = checkout.project.replicate(*command)
-        assert done.returncode == 0, done.stdout + done.stderr
+        checkout.project.succeeds(*command)
     return checkout.project

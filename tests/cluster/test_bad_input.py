@@ -103,4 +103,4 @@ def test_a_full_disk_is_one_sentence_and_no_half_run_is_left(project: Project, f
         assert (folder / "outcome.json").is_file()
     if when == "at a checkpoint":
         subprocess.run(["mount", "-o", "remount,size=16m", os.fspath(full_disk)], check=True)
-        assert project.replicate("run", "decay", "--scale", "laptop", "--out", os.fspath(full_disk)).returncode == 0
+        project.succeeds("run", "decay", "--scale", "laptop", "--out", os.fspath(full_disk))

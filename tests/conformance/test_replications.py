@@ -41,16 +41,14 @@ def folder(request: pytest.FixtureRequest) -> Path:
 def smoke(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A checkout with this replication alone, all of it run at smoke scale."""
     project = make_project(tmp_path_factory.mktemp("smoke") / "checkout", {folder.name: folder})
-    done = project.replicate("run", folder.name, "--scale", "smoke")
-    assert done.returncode == 0, done.stdout + done.stderr
+    project.succeeds("run", folder.name, "--scale", "smoke")
     return project
 
 
 @pytest.fixture(scope="module")
 def analysed(folder: Path, smoke: Project) -> Path:
     """Metrics, figures and verdicts of the smoke run: the folder that holds them."""
-    done = smoke.replicate("step", "analyse", folder.name, "smoke")
-    assert done.returncode == 0, done.stderr
+    done = smoke.succeeds("step", "analyse", folder.name, "smoke")
     assert "problem" not in done.stderr
     return smoke.root / "analysis" / "smoke" / folder.name
 
@@ -58,13 +56,6 @@ def analysed(folder: Path, smoke: Project) -> Path:
 @pytest.fixture
 def replication(folder: Path, smoke: Project) -> Replication:
     return discover(smoke.root)[folder.name]
-
-
-def module_of(folder: Path, experiment: str) -> object:
-    """The experiment's module, from where it lies."""
-    if folder != EXAMPLE:
-        return importlib.import_module(f"replications.{folder.name}.{experiment}")
-    return importlib.import_module(f"tests.example.{folder.name}.{experiment}")
 
 
 def test_every_run_at_smoke_scale_is_settled_without_a_failure(replication: Replication, smoke: Project) -> None:
@@ -75,8 +66,9 @@ def test_every_run_at_smoke_scale_is_settled_without_a_failure(replication: Repl
 
 
 def test_parameters_are_valid_at_every_scale_and_say_what_they_are(replication: Replication, folder: Path) -> None:
+    package = "tests.example" if folder == EXAMPLE else "replications"
     for experiment in replication.experiments:
-        parameters = module_of(folder, experiment).Parameters  # type: ignore[attr-defined]
+        parameters = importlib.import_module(f"{package}.{folder.name}.{experiment}").Parameters
         for name, field in parameters.model_fields.items():
             assert field.description, f"{experiment}.{name} has no description"
             assert field.json_schema_extra["source"], f"{experiment}.{name} has no source"
@@ -131,7 +123,8 @@ def test_the_narrative_runs_from_top_to_bottom_and_the_page_stays_small(
 
 def test_a_run_killed_at_any_moment_ends_with_the_same_bits(folder: Path, smoke: Project, tmp_path: Path) -> None:
     whole = smoke.records("smoke")
-    seconds = _seconds(smoke)
+    facts = [json.loads(path.read_text()) for path in smoke.root.glob("results/smoke/**/provenance.json")]
+    seconds = math.fsum(fact["seconds"] for fact in facts)
     project = make_project(tmp_path / "checkout", {folder.name: folder})
     command = ("run", folder.name, "--scale", "smoke")
     environment = project.environment(REPLICATIONS_CHECKPOINT_SECONDS="0")
@@ -145,16 +138,8 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_bits(folder: Path, smoke:
         process.join()
         kills += process.exitcode == -signal.SIGKILL
     assert kills > 0, "no process lived long enough to be killed"
-    done = project.replicate("run", folder.name, "--scale", "smoke")
-    assert done.returncode == 0, done.stdout + done.stderr
+    project.succeeds("run", folder.name, "--scale", "smoke")
     assert project.records("smoke") == whole
-
-
-def _seconds(project: Project) -> float:
-    facts = [json.loads(path.read_text()) for path in project.root.glob("results/smoke/**/provenance.json")]
-    total = math.fsum(fact["seconds"] for fact in facts)
-    assert total > 0
-    return total
 
 
 def _wait_for_work(project: Project, process: BaseProcess) -> None:

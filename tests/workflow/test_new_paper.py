@@ -1,7 +1,6 @@
 """A paper that was just started runs green, and `lint` names what of it is still scaffold."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,14 +18,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Project:
     (project.root / "replications").mkdir()
     (project.root / "tests" / "conformance").mkdir(parents=True)
     (project.root / "tests" / "conformance" / "inventory.yaml").write_text("# what documents number\n")
-    done = project.replicate("new", "averages_of_draws")
-    assert done.returncode == 0, done.stderr
+    project.succeeds("new", "averages_of_draws")
     return project
 
 
 def test_it_runs_to_a_reproduced_claim_and_a_page(started: Project) -> None:
-    done = started.replicate("reports", "averages_of_draws", "--scale", "laptop")
-    assert done.returncode == 0, done.stdout + done.stderr
+    started.succeeds("reports", "averages_of_draws", "--scale", "laptop")
     verdicts = json.loads((started.root / "analysis/laptop/averages_of_draws/verdicts.json").read_text())
     assert {verdict["id"]: verdict["verdict"] for verdict in verdicts} == {
         "fig1-more-draws-smaller-error": "reproduced",
@@ -45,13 +42,7 @@ def test_its_own_test_passes(started: Project) -> None:
 
 
 def test_it_is_in_the_style_of_the_house(started: Project) -> None:
-    done = subprocess.run(
-        ["ruff", "check", "--config", str(ROOT / "pyproject.toml"), "replications", "tests"],
-        cwd=started.root,
-        env=started.environment(),
-        capture_output=True,
-        text=True,
-    )
+    done = started.command("ruff", "check", "--config", str(ROOT / "pyproject.toml"), "replications", "tests")
     assert done.returncode == 0, done.stdout
 
 

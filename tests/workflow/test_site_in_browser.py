@@ -26,24 +26,11 @@ def browser() -> Iterator[Browser]:
 def sample_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with every verdict and outcome, published evidence, papers without runs, and one full of hostile text."""
     root = samples.sample_checkout(tmp_path_factory.mktemp("site"))
-    _hostile_paper(root)
+    samples.write_hostile(root, "hostile", HOSTILE)
     for path in sorted(root.glob("replications/*/paper.yaml")):
         build_page(path.parent, "laptop", root)
     build_index(root, "laptop")
     return root / "reports"
-
-
-def _hostile_paper(root: Path) -> None:
-    changes = {"title": HOSTILE, "authors": [HOSTILE], "summary": HOSTILE, "bibtex": HOSTILE}
-    inventory = [{"item": HOSTILE, "status": "quoted", "reason": HOSTILE}]
-    deviations = [{"id": "D1", "text": HOSTILE, "reason": HOSTILE, "effect": HOSTILE}]
-    samples.write_paper(root, "hostile", **changes, coverage=inventory, deviations=deviations)
-    analysis = root / "analysis" / "laptop" / "hostile"
-    words = {"rule": HOSTILE, "unit": HOSTILE, "estimate": 1.0, "n": 5, "interval": [0.5, 1.5], "reason": HOSTILE}
-    verdict = samples.verdict("hostile", HOSTILE, "reproduced", paper="hostile", **words)
-    samples.write_json(analysis / "verdicts.json", [verdict])
-    run = {"experiment": HOSTILE, "run": HOSTILE, "outcome": "failed", "reason": HOSTILE, "device": HOSTILE}
-    samples.write_json(analysis / "runs.json", [run])
 
 
 def _pages(reports: Path) -> list[Path]:

@@ -178,7 +178,7 @@ def test_whatever_is_killed_nothing_lives_on_and_the_next_start_continues(tmp_pa
     assert len({what for what in struck if what}) >= 8
 
     undisturbed = make_project(tmp_path / "undisturbed", {"decay": EXAMPLE})
-    assert undisturbed.replicate("run", "decay", "--scale", "smoke").returncode == 0
+    undisturbed.succeeds("run", "decay", "--scale", "smoke")
     assert project.records("smoke") == undisturbed.records("smoke")
 
     done = beats(project)

@@ -29,7 +29,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.git("init", "--quiet")
     assert dvc(project, "init", "--quiet").returncode == 0
     assert dvc(project, "remote", "add", "--default", "folder", str(place / "remote")).returncode == 0
-    assert project.replicate("sync").returncode == 0
+    project.succeeds("sync")
     project.commit("start")
     done = dvc(project, "repro")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -57,8 +57,7 @@ def test_pull_after_a_clone_asks_for_what_is_recorded_alone(tracked: Project, tm
     tracked.git("clone", "--quiet", str(tracked.root), str(tmp_path / "clone"))
     clone = Project(tmp_path / "clone")
     shutil.copytree(clone.root / "replications/decay", clone.root / "replications/never_recorded")
-    done = clone.replicate("pull")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = clone.succeeds("pull")
     assert "30 were current" in done.stdout
     assert "never_recorded-laptop" in (clone.root / "dvc.yaml").read_text()
     assert clone.records() == tracked.records()
@@ -78,7 +77,7 @@ def test_a_damaged_pull_is_not_adopted(copy: Project) -> None:
 
 def test_metrics_diff_shows_what_moved(copy: Project) -> None:
     copy.edit("config.yaml", "base: {steps: 40}", "base: {steps: 30}")
-    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
+    copy.succeeds("reports", "--scale", "laptop", "--no-pages")
     shown = dvc(copy, "metrics", "diff", "--json")
     assert shown.returncode == 0, shown.stderr
     assert "estimate" in shown.stdout
@@ -87,7 +86,7 @@ def test_metrics_diff_shows_what_moved(copy: Project) -> None:
 def test_going_to_another_scale_loses_neither(copy: Project) -> None:
     before = copy.records()
     (copy.root / "params.yaml").write_text("scale: smoke\n")
-    assert copy.replicate("sync").returncode == 0
+    copy.succeeds("sync")
     text = (copy.root / "dvc.yaml").read_text()
     assert "decay-smoke" in text
     assert "frozen: true" in text
@@ -100,7 +99,7 @@ def test_going_to_another_scale_loses_neither(copy: Project) -> None:
 
 
 def test_a_stale_pipeline_file_is_found(copy: Project) -> None:
-    assert copy.replicate("sync", "--check").returncode == 0
+    copy.succeeds("sync", "--check")
     shutil.copytree(copy.root / "replications/decay", copy.root / "replications/again")
     stale = copy.replicate("sync", "--check")
     assert stale.returncode == 1
@@ -112,17 +111,15 @@ def test_track_records_what_make_reports_made_and_refuses_while_something_is_due
     refused = copy.replicate("track")
     assert refused.returncode == 2
     assert "decay is not up to date at scale laptop: run `make reports` first." in refused.stderr
-    assert copy.replicate("reports", "--no-pages").returncode == 0
-    done = copy.replicate("track")
-    assert done.returncode == 0, done.stderr
+    copy.succeeds("reports", "--no-pages")
+    done = copy.succeeds("track")
     assert "decay-laptop" in done.stdout
     assert "decay-laptop" not in dvc(copy, "status").stdout
 
 
 def test_another_scale_than_the_default_is_recorded_too(copy: Project) -> None:
-    assert copy.replicate("reports", "--scale", "smoke", "--no-pages").returncode == 0
-    done = copy.replicate("track", "--scale", "smoke")
-    assert done.returncode == 0, done.stderr
+    copy.succeeds("reports", "--scale", "smoke", "--no-pages")
+    copy.succeeds("track", "--scale", "smoke")
     assert "decay-smoke:" in (copy.root / "dvc.lock").read_text()
 
 
@@ -131,12 +128,11 @@ def test_results_of_a_box_without_the_workflow_are_adopted_elsewhere(
     project: Project, tmp_path: Path, place: str
 ) -> None:
     box = tmp_path / place
-    assert project.replicate("run", "decay", "--scale", "laptop", "--out", str(box)).returncode == 0
+    project.succeeds("run", "decay", "--scale", "laptop", "--out", str(box))
     assert not (project.root / "results").exists()
     if box.suffix:
         shutil.rmtree(tmp_path / "box")
-    done = project.replicate("adopt", str(box), "--scale", "laptop")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = project.succeeds("adopt", str(box), "--scale", "laptop")
     assert "30 runs taken over" in done.stdout
     dry = project.snakemake("--dry-run", "results/.jobs/laptop/decay/measurement/6114e4c5aeca.json")
     assert "Nothing to be done" in dry.stdout + dry.stderr
@@ -144,7 +140,7 @@ def test_results_of_a_box_without_the_workflow_are_adopted_elsewhere(
 
 def test_results_of_other_code_are_refused_with_the_reason(project: Project, tmp_path: Path) -> None:
     box = tmp_path / "box"
-    assert project.replicate("run", "decay", "--scale", "smoke", "--out", str(box)).returncode == 0
+    project.succeeds("run", "decay", "--scale", "smoke", "--out", str(box))
     project.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
     done = project.replicate("adopt", str(box), "--scale", "smoke")
     assert done.returncode == 1
@@ -195,8 +191,7 @@ def test_an_archive_is_split_and_read_back_and_a_damaged_one_is_one_sentence(
 
 def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(copy: Project) -> None:
     start = copy.git("rev-parse", "HEAD~1")
-    done = copy.replicate("publish", "decay")
-    assert done.returncode == 0, done.stderr
+    copy.succeeds("publish", "decay")
     place = copy.root / "reports/published/laptop/decay"
     verdicts = json.loads((place / "verdicts.json").read_text())
     assert {verdict["commit"] for verdict in verdicts} == {start}
@@ -211,16 +206,15 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     assert uncommitted.returncode == 2
     assert "tracked files differ from the commit" in uncommitted.stderr
     copy.git("commit", "--quiet", "--all", "--message", "another rule")
-    assert copy.replicate("reports", "--no-pages").returncode == 0
+    copy.succeeds("reports", "--no-pages")
     changed = copy.replicate("publish", "decay")
     assert changed.returncode == 2
     assert "of claim fig1-larger-steps-descend-faster the rule changed since its evidence" in changed.stderr
     why = "{date: 2026-01-01, reason: a slip, former: {accept: {below: 0}}, seen: {laptop: [0, 1, 2, 3, 4]}}"
     copy.edit("claims.yaml", "accept: {below: 9}", f"accept: {{below: 9}}\n  amended: [{why}]")
     copy.git("commit", "--quiet", "--all", "--message", "amended")
-    assert copy.replicate("reports", "--no-pages").returncode == 0
-    amended = copy.replicate("publish", "decay")
-    assert amended.returncode == 0, amended.stderr
+    copy.succeeds("reports", "--no-pages")
+    copy.succeeds("publish", "decay")
 
     (verdict,) = [
         v for v in json.loads((place / "verdicts.json").read_text()) if v["id"] == "fig1-larger-steps-descend-faster"
@@ -236,8 +230,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     assert "takes a whole paper: replicate publish decay --verdicts." in partly.stderr
     metrics = copy.root / "reports/metrics/laptop/decay.json"
     metrics.write_text(json.dumps({**json.loads(metrics.read_text()), "a-claim-that-was-dropped": {}}))
-    again = copy.replicate("publish", "decay", "--verdicts")
-    assert again.returncode == 0, again.stderr
+    again = copy.succeeds("publish", "decay", "--verdicts")
     assert "Changed: fig1-larger-steps-descend-faster\n" in again.stdout
     assert "a-claim-that-was-dropped" not in json.loads(metrics.read_text())
     verdicts = json.loads((place / "verdicts.json").read_text())
@@ -245,10 +238,10 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     assert [v["verdict"] for v in verdicts if v["id"] == "fig1-larger-steps-descend-faster"] == ["contradicted"]
     copy.edit("claims.yaml", f"amended: [{why}, {why_again}]", f"amended: [{why}, {why_again}, {why_again}]")
     copy.edit("claims.yaml", "accept: {below: -1e9}", "accept: {below: 9}")
-    assert copy.replicate("publish", "decay", "--verdicts").returncode == 0
+    copy.succeeds("publish", "decay", "--verdicts")
 
     copy.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
-    assert copy.replicate("reports", "--no-pages").returncode == 0
+    copy.succeeds("reports", "--no-pages")
     copy.git("commit", "--quiet", "--all", "--message", "other code, computed before it was committed")
     untraceable = copy.replicate("publish", "decay")
     assert untraceable.returncode == 2

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,15 +13,11 @@ pytestmark = pytest.mark.slow
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
 
 
-def executed(path: Path) -> Any:
-    notebook, failures = run_notebook(path, {"OMP_NUM_THREADS": os.environ["OMP_NUM_THREADS"]}, ROOT)
-    assert not failures, failures
-    return notebook
-
-
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_from_top_to_bottom_and_draws_a_figure(path: Path) -> None:
-    outputs = [output for cell in executed(path).cells for output in cell.get("outputs", [])]
+    notebook, failures = run_notebook(path, {"OMP_NUM_THREADS": os.environ["OMP_NUM_THREADS"]}, ROOT)
+    assert not failures, failures
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) or "image/svg+xml" in output.get("data", {}) for output in outputs)
 
 

@@ -56,8 +56,7 @@ def test_one_command_ends_with_a_report_and_its_verdicts(copy: Project) -> None:
 
 def test_an_up_to_date_report_runs_nothing(copy: Project) -> None:
     before = copy.modified()
-    done = copy.replicate("reports", "--scale", "laptop")
-    assert done.returncode == 0
+    done = copy.succeeds("reports", "--scale", "laptop")
     assert "all runs are current" in done.stdout
     assert copy.modified() == before
     assert due(copy) == []
@@ -80,7 +79,7 @@ def test_editing_a_figure_or_the_narrative_computes_no_run_again(
 def test_another_seed_computes_that_seed_alone(copy: Project) -> None:
     before = copy.modified()
     copy.edit("config.yaml", "seed: 5", "seed: 6")
-    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
+    copy.succeeds("reports", "--scale", "laptop", "--no-pages")
     after = copy.modified()
     assert {path for path in after if after[path] != before.get(path)} == {
         f"laptop/decay/{experiment}/learning_rate={rate},seed=5/outcome.json"
@@ -92,7 +91,7 @@ def test_another_seed_computes_that_seed_alone(copy: Project) -> None:
 def test_a_directory_copied_under_a_new_name_appears_in_workflow_and_site(copy: Project) -> None:
     shutil.copytree(copy.root / "replications/decay", copy.root / "replications/again")
     before = copy.modified()
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 0
+    copy.succeeds("reports", "--scale", "laptop")
     assert verdicts(copy, "again") == verdicts(copy)
     assert 'href="site/again.html"' in (copy.root / "reports/index.html").read_text()
     assert copy.modified().items() >= before.items()
@@ -115,16 +114,16 @@ def test_a_failed_experiment_leaves_the_others_reported_and_is_tried_again_when_
     assert copy.replicate("reports", "--scale", "laptop", "--retry", "failed", "--no-pages").returncode == 1
     assert len(tries.read_text()) == 30
     copy.edit("measurement.py", fault, "")
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 0
+    copy.succeeds("reports", "--scale", "laptop")
     assert copy.records() == before
 
 
 def test_what_was_run_without_the_workflow_is_recomputed_when_its_code_changes(project: Project) -> None:
-    assert project.replicate("run", "decay", "--scale", "laptop").returncode == 0
-    assert project.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
+    project.succeeds("run", "decay", "--scale", "laptop")
+    project.succeeds("reports", "--scale", "laptop", "--no-pages")
     before = project.modified()
     project.edit("descent.py", "1e-6 * kick", "1e-3 * kick")
-    assert project.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
+    project.succeeds("reports", "--scale", "laptop", "--no-pages")
     after = project.modified()
     assert all(after[path] != before[path] for path in before)
 
@@ -155,7 +154,7 @@ def test_a_build_after_a_kill_goes_on(copy: Project) -> None:
     (copy.root / ".snakemake/locks").mkdir(parents=True, exist_ok=True)
     (copy.root / ".snakemake/locks/0.output.lock").write_text("reports/index.html\n")
     copy.edit("report.py", "shrinks", "reduces")
-    assert copy.replicate("reports", "--scale", "laptop").returncode == 0
+    copy.succeeds("reports", "--scale", "laptop")
 
 
 def test_a_claim_about_an_arm_that_does_not_exist_is_found_before_anything_is_computed(project: Project) -> None:
@@ -170,8 +169,7 @@ def test_a_claim_about_an_arm_that_does_not_exist_is_found_before_anything_is_co
 def test_brackets_in_a_reason_are_shown(project: Project) -> None:
     project.edit("descent.py", "rates = torch", "raise RuntimeError('bad file [a/b]')\n    rates = torch")
     project.replicate("run", "decay", "--scale", "smoke")
-    done = project.replicate("status", "--scale", "smoke")
-    assert done.returncode == 0
+    done = project.succeeds("status", "--scale", "smoke")
     shown = " ".join(done.stdout.split())
     assert "RuntimeError: bad file [a/b]" in shown
 
@@ -187,7 +185,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(project: Project) -> Non
 def test_results_that_were_deleted_are_computed_again(copy: Project) -> None:
     before = copy.records()
     shutil.rmtree(copy.root / "results/laptop")
-    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
+    copy.succeeds("reports", "--scale", "laptop", "--no-pages")
     assert copy.records() == before
 
 
@@ -220,8 +218,7 @@ def test_what_fails_in_an_analysis_says_why_and_costs_nothing_else_and_damaged_r
     assert "its records.jsonl does not have the digest" in copy.replicate("status", "--scale", "laptop").stdout
     copy.edit("analysis/descent.py", "raise ValueError('no legend')", "axes.legend()")
     copy.edit("analysis/measurement.py", "1 / 0\n    return", "return")
-    mended = copy.replicate("reports", "--scale", "laptop")
-    assert mended.returncode == 0, mended.stdout
+    copy.succeeds("reports", "--scale", "laptop")
     assert records.read_bytes() == whole
 
 
@@ -236,8 +233,7 @@ def test_data_out_of_reach_is_reported_and_looked_for_again(copy: Project) -> No
     copy.edit("measurement.py", "weights = context", "context.data(run.dataset)\n        weights = context")
     with (copy.root / "data/registry.yaml").open("a") as registry:
         registry.write(NOWHERE)
-    done = copy.replicate("reports", "--scale", "laptop", "--no-pages", REPLICATIONS_OFFLINE="1")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = copy.succeeds("reports", "--scale", "laptop", "--no-pages", REPLICATIONS_OFFLINE="1")
     assert "decay/measurement: 15 runs data unavailable" in done.stdout
     marker = json.loads((copy.root / "results/.jobs/laptop/decay/.data/nowhere.json").read_text())
     assert marker["digest"] is None
@@ -271,9 +267,9 @@ def test_a_parameter_out_of_range_is_a_failed_run_with_its_sentence(copy: Projec
 
 def test_another_scale_leaves_the_results_of_the_first(copy: Project) -> None:
     before = copy.modified()
-    assert copy.replicate("reports", "--scale", "smoke", "--no-pages").returncode == 0
+    copy.succeeds("reports", "--scale", "smoke", "--no-pages")
     assert copy.modified().items() >= before.items()
-    assert copy.replicate("reports", "--scale", "laptop", "--no-pages").returncode == 0
+    copy.succeeds("reports", "--scale", "laptop", "--no-pages")
     assert {path: t for path, t in copy.modified().items() if path.startswith("laptop")} == before
 
 

@@ -8,7 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from common.claims import Claim
+from common.claims import Claim, judge
+
+
+def verdict(claim: Claim, table: pd.DataFrame, scale: str = "laptop") -> Any:
+    return judge(claim, table, paper="p", scale=scale)
 
 
 @pytest.fixture

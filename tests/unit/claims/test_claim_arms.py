@@ -3,23 +3,18 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from common.claims import Claim, judge
 from common.claims.estimation import difference_over_common_range
 from common.claims.intervals import fieller
 from common.errors import UserError
+from tests.unit.claims.conftest import verdict
 
 ARMS = {"arm": ["a", "b"]}
 A, B = {"arm": "a"}, {"arm": "b"}
 RATIO = {"kind": "ratio_of_means", "metric": "loss", "of": A, "to": B}
 FIRST = {"kind": "earlier", "metric": "steps", "of": A, "than": B}
 EQUAL = {"kind": "difference_at_equal", "metric": "gap", "equal": "loss", "of": A, "minus": B}
-
-
-def verdict(claim: Claim, table: pd.DataFrame) -> Any:
-    return judge(claim, table, paper="p", scale="laptop")
 
 
 def test_ratio_of_means_is_not_the_mean_of_ratios(claim, runs) -> None:

@@ -1,19 +1,12 @@
 """Rules that changed after results: the former verdict beside the present one, fresh seeds, and verdicts that turn."""
 
-from typing import Any
-
-import pandas as pd
 import pytest
 
-from common.claims import Claim, judge
+from tests.unit.claims.conftest import verdict
 
 MEAN = {"kind": "mean", "metric": "loss"}
 RISING = [1.0, 1.1, 1.2, 1.3, 1.4]
 WHY = {"date": "2026-01-02", "reason": "after a look"}
-
-
-def verdict(claim: Claim, table: pd.DataFrame) -> Any:
-    return judge(claim, table, paper="p", scale="laptop")
 
 
 def test_a_moved_boundary_shows_both_verdicts(claim, runs) -> None:

@@ -4,23 +4,19 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from common.claims import Claim, Verdict, expected_false_verdicts, judge, rule_text
+from common.claims import Verdict, expected_false_verdicts, rule_text
 from common.claims.association import correlation, difference, slope
 from common.errors import UserError
 from common.files import as_json
+from tests.unit.claims.conftest import verdict
 
 PAIRED = {"kind": "paired_difference", "metric": "loss", "of": {"arm": "a"}, "minus": {"arm": "b"}}
 MEAN = {"kind": "mean", "metric": "loss"}
 RELATED = {"kind": "correlation", "x": "loss", "y": "gap", "over": ["size"], "within": "seed"}
 RISING = [1.0, 1.1, 1.2, 1.3, 1.4]
 SIZES = [4, 8, 16, 32, 64, 128]
-
-
-def verdict(claim: Claim, table: pd.DataFrame, scale: str = "laptop") -> Any:
-    return judge(claim, table, paper="p", scale=scale)
 
 
 def samples(stream: np.random.Generator, kind: str, effect: float) -> tuple[dict[str, Any], dict[str, Any]]:

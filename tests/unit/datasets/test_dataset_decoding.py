@@ -53,7 +53,6 @@ def pickled_by_python_3(labels: np.ndarray, pixels: np.ndarray) -> bytes:
 def sheets(folder: Path, batches: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     from PIL import Image
 
-    folder.mkdir(parents=True, exist_ok=True)
     for name, (_, pixels) in batches.items():
         Image.fromarray(pixels.reshape(-1, 3, 1024).transpose(0, 2, 1)).save(folder / f"{name}.png")
     labels = [int(label) for name in TRAIN for label in batches[name][0]]
@@ -65,27 +64,24 @@ def lay_out(form: str, mirror: Path, batches: dict[str, tuple[np.ndarray, np.nda
     """Write the batches into `mirror` in one of the forms that people have."""
     binaries = {f"{name}.bin": binary(*batch) for name, batch in batches.items()}
     pickles = {f"cifar-10-batches-py/{name}": pickled_by_python_2(*batch) for name, batch in batches.items()}
+    folder = mirror / "cifar10"
+    folder.mkdir()
     if form == "decoded files":
-        write_all(mirror / "cifar10", binaries)
+        write_all(folder, binaries)
     elif form == "compressed files":
-        write_all(mirror / "cifar10", {f"{name}.gz": gzip.compress(data) for name, data in binaries.items()})
+        write_all(folder, {f"{name}.gz": gzip.compress(data) for name, data in binaries.items()})
     elif form == "python batches":
-        write_all(mirror / "cifar10", pickles)
+        write_all(folder, pickles)
     elif form == "python batches, re-pickled":
-        write_all(mirror / "cifar10", {name: pickled_by_python_3(*batch) for name, batch in batches.items()})
+        write_all(folder, {name: pickled_by_python_3(*batch) for name, batch in batches.items()})
     elif form == "python archive":
-        (mirror / "cifar10").mkdir()
-        tar_gz(mirror / "cifar10" / "cifar-10-python.tar.gz", pickles)
+        tar_gz(folder / "cifar-10-python.tar.gz", pickles)
     elif form == "binary archive":
-        (mirror / "cifar10").mkdir()
-        tar_gz(
-            mirror / "cifar10" / "cifar-10-binary.tar.gz",
-            {f"x/{name}": data for name, data in binaries.items()},
-        )
+        tar_gz(folder / "cifar-10-binary.tar.gz", {f"x/{name}": data for name, data in binaries.items()})
     elif form == "archive at the top":
         tar_gz(mirror / "cifar-10-python.tar.gz", pickles)
     else:
-        sheets(mirror / "cifar10", batches)
+        sheets(folder, batches)
 
 
 FORMS = ["decoded files", "compressed files", "python batches", "python batches, re-pickled", "python archive",

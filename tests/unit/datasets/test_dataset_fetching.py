@@ -199,7 +199,7 @@ def prepare_pip(content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.M
 
 
 def prepare_home(
-    content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, call: str
+    library: str, call: str, content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **_: Any
 ) -> None:
     """A library in whose place the child process finds one that copies the files in place of downloading them."""
     package = write_all(tmp_path / "python" / library, {"__init__.py": b""})
@@ -209,15 +209,13 @@ def prepare_home(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
 
 
-def prepare_torchvision(content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **_: Any) -> Any:
-    prepare_home(content, tmp_path, monkeypatch, "torchvision", "Digits(root, download): assert download")
+def prepare_torchvision(content: dict[str, bytes], **place: Any) -> dict[str, Any]:
+    prepare_home("torchvision", "Digits(root, download): assert download", content, **place)
     return {"kind": "torchvision", "dataset": "Digits"}
 
 
-def prepare_torch_geometric(
-    content: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **_: Any
-) -> Any:
-    prepare_home(content, tmp_path, monkeypatch, "torch_geometric", "TUDataset(root, name): assert name == 'Digits'")
+def prepare_torch_geometric(content: dict[str, bytes], **place: Any) -> dict[str, Any]:
+    prepare_home("torch_geometric", "TUDataset(root, name): assert name == 'Digits'", content, **place)
     return {"kind": "torch_geometric", "collection": "Digits"}
 
 

@@ -191,38 +191,21 @@ def test_a_damaged_network_is_one_phrase(tmp_path: Path, decoder, name: str, con
         list(decoder(tmp_path, "net.network"))
 
 
-def small_registry(source: dict[str, object], **files: bytes) -> Registry:
-    entry = {
-        "title": "T",
-        "version": "1",
-        "licence": "none",
-        "citation": "none",
-        "format": "files",
-        "decoders": ["plain", "tu_text", "adjacency_text", "edge_text", "counted_edges", "graph_tool"],
-        "sources": [source],
-    }
-    return Registry.model_validate(
-        {
-            name.lower(): {**entry, "files": described({f"{name}.{ending}": content})}
-            for (name, ending), content in ((key.split("__"), value) for key, value in files.items())
-        }
-    )
+def test_networks_and_collections_come_through_the_registry(
+    cache: Path, mirror: Path, registry: Callable[..., Registry]
+) -> None:
+    write_all(mirror / "here", {**tu_files(SMALL), "net.txt": b"10 30\n20 30\n"})
 
+    def alone(**content: bytes) -> Registry:
+        files = described({name.replace("_", "."): data for name, data in content.items()})
+        source = {"kind": "mirror", "folders": ["here"]}
+        return registry(source, format="files", files=files, decoders=["tu_text", "adjacency_text", "edge_text"])
 
-def test_networks_and_collections_come_through_the_registry(cache: Path, mirror: Path) -> None:
-    write_all(mirror / "here", tu_files(SMALL))
-    write_all(mirror / "here", {"net.txt": b"10 30\n20 30\n"})
-    registry = small_registry(
-        {"kind": "mirror", "folders": ["here"]},
-        S__graphs=collection_bytes(SMALL),
-        net__network=np.array([[10, 30], [20, 30]], "<i4").tobytes(),
-    )
-    assert fetch("s", registry).available
-    assert fetch("net", registry).available
-    assert load_network("net", registry).tolist() == [[0, 2], [1, 2]]  # numbered without gaps
-    assert len(load_graphs("s", registry)) == 3
+    network = alone(net_network=np.array([[10, 30], [20, 30]], "<i4").tobytes())
+    assert load_network("digits", network).tolist() == [[0, 2], [1, 2]]  # numbered without gaps
+    assert len(load_graphs("digits", alone(S_graphs=collection_bytes(SMALL)))) == 3
     with pytest.raises(UserError, match=r"no file \.graphs"):
-        load_graphs("net", registry)
+        load_graphs("digits", network)
 
 
 def test_official_homes_out_of_reach_are_attempts_without_addresses(

@@ -36,10 +36,6 @@ def edited(path: Path, old: str, new: str) -> None:
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "edited records": (lambda f: edited(f / "records.jsonl", "1", "2"), "records.jsonl does not have the digest"),
     "empty records": (lambda f: (f / "records.jsonl").write_text(""), "records.jsonl does not have the digest"),
-    "cut records": (
-        lambda f: (f / "records.jsonl").write_bytes((f / "records.jsonl").read_bytes()[:-9]),
-        "records.jsonl does not have the digest",
-    ),
     "no records": (lambda f: (f / "records.jsonl").unlink(), "records.jsonl is missing"),
     "edited provenance": (
         lambda f: edited(f / "provenance.json", '"steps": 20', '"steps": 21'),

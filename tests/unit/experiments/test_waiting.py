@@ -1,11 +1,9 @@
 """Two processes want the same runs: one waits, for as long as its own time lasts."""
 
-import errno
 import fcntl
-import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -76,32 +74,8 @@ def test_a_request_to_end_ends_the_waiting(in_process: Project) -> None:
 
 
 def test_what_another_process_gives_free_is_computed(in_process: Project) -> None:
-    clock = Clock()
-    free = threading.Event()
-
-    def hold() -> None:
-        with held(in_process):
-            holds.set()
-            free.wait()
-
-    holds = threading.Event()
-    other = threading.Thread(target=hold)
-    other.start()
-    holds.wait()
-    threading.Timer(0.1, free.set).start()
-    outcomes = first_job(in_process, clock)
-    other.join()
+    with ExitStack() as other:
+        other.enter_context(held(in_process))
+        threading.Timer(0.1, other.close).start()
+        outcomes = first_job(in_process, Clock())
     assert outcomes["descent/learning_rate=0.1,seed=0"].status == "completed"
-
-
-def test_a_file_system_without_locks_keeps_two_processes_apart_all_the_same(
-    in_process: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(descriptor: int, how: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    path = Path(in_process.root, "results/.work/smoke/decay/descent/.learning_rate=0.1,seed=0.lock")
-    with locks.lock(path):
-        assert first_job(in_process, Patience(3))["descent/learning_rate=0.1,seed=0"].status == "unfinished"
-    assert first_job(in_process, Clock())["descent/learning_rate=0.1,seed=0"].status == "completed"

@@ -1,5 +1,8 @@
 """The CSV beside a figure holds what the axes show."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,31 +30,36 @@ def test_lines_of_all_panels_are_kept_with_names_and_axis_labels() -> None:
     assert np.isnan(frame["y"][3])
 
 
-def test_bars_keep_categories_and_heights() -> None:
+SHOWN: dict[str, tuple[Callable[[Any], object], list[str], list[list[object]]]] = {
+    "bars keep categories and heights": (
+        lambda axes: axes.bar(["SGD", "SAM"], [0.1, 0.2], label="gap"),
+        ["kind", "series", "label", "y"],
+        [["bar", "gap", "SGD", 0.1], ["bar", "gap", "SAM", 0.2]],
+    ),
+    "error bars keep both bounds and are not listed twice": (
+        lambda axes: axes.errorbar([1, 2], [5.0, 6.0], yerr=[[0.5, 1.0], [0.25, 2.0]], label="measured", capsize=3),
+        ["kind", "x", "y", "low", "high"],
+        [["points", 1, 5, 4.5, 5.25], ["points", 2, 6, 5, 8]],
+    ),
+    "points keep positions and colour values": (
+        lambda axes: axes.figure.colorbar(axes.scatter([1, 2, 3], [4, 5, 6], c=[7, 8, 9])),
+        ["kind", "x", "y", "value"],
+        [["points", 1, 4, 7], ["points", 2, 5, 8], ["points", 3, 6, 9]],
+    ),
+    "mesh values stand at cell centres": (
+        lambda axes: axes.pcolormesh([0, 1, 3], [0, 2, 4], np.array([[1.0, 2.0], [3.0, 4.0]])),
+        ["x", "y", "value"],
+        [[0.5, 1, 1], [2, 1, 2], [0.5, 3, 3], [2, 3, 4]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_is_drawn_is_kept(name: str) -> None:
+    draw, columns, expected = SHOWN[name]
     figure, axes = subplots()
-    axes.bar(["SGD", "SAM"], [0.1, 0.2], label="gap")
-    frame = rows(plotted_data(figure), "bar")
-    assert frame[["series", "label", "y"]].values.tolist() == [["gap", "SGD", 0.1], ["gap", "SAM", 0.2]]
-
-
-def test_error_bars_keep_both_bounds_and_are_not_listed_twice() -> None:
-    figure, axes = subplots()
-    axes.errorbar([1, 2], [5.0, 6.0], yerr=[[0.5, 1.0], [0.25, 2.0]], label="measured", capsize=3)
-    frame = plotted_data(figure)
-    assert frame["kind"].unique().tolist() == ["points"]
-    assert frame[["x", "y", "low", "high"]].values.tolist() == [[1, 5, 4.5, 5.25], [2, 6, 5, 8]]
-
-
-def test_points_keep_positions_and_colour_values() -> None:
-    figure, axes = subplots()
-    drawn = axes.scatter([1, 2, 3], [4, 5, 6], c=[7, 8, 9])
-    figure.colorbar(drawn)
-    frame = plotted_data(figure)
-    assert frame[["kind", "x", "y", "value"]].values.tolist() == [
-        ["points", 1, 4, 7],
-        ["points", 2, 5, 8],
-        ["points", 3, 6, 9],
-    ]
+    draw(axes)
+    assert plotted_data(figure)[columns].values.tolist() == expected
 
 
 @pytest.mark.parametrize("origin", ["upper", "lower"])
@@ -62,17 +70,6 @@ def test_image_values_stand_where_they_are_drawn(origin: str) -> None:
     top_left = 1.0 if origin == "upper" else 3.0
     assert frame[(0.5, 13.0)] == top_left
     assert len(frame) == 4
-
-
-def test_mesh_values_stand_at_cell_centres() -> None:
-    figure, axes = subplots()
-    axes.pcolormesh([0, 1, 3], [0, 2, 4], np.array([[1.0, 2.0], [3.0, 4.0]]))
-    assert plotted_data(figure)[["x", "y", "value"]].values.tolist() == [
-        [0.5, 1, 1],
-        [2, 1, 2],
-        [0.5, 3, 3],
-        [2, 3, 4],
-    ]
 
 
 def test_reference_lines_and_steps_are_told_apart_from_data() -> None:

@@ -36,6 +36,7 @@ def initialised(model: nn.Module, seed: int) -> nn.Module:
     ("make", "count"),
     [
         (MnistConvNet, 21_840),
+        (lambda: MnistConvNet(3, 32), 31_340),
         (MnistPerceptron, 9_960),
         (AllConvolutional, 1_387_108),
         (PreactivationResNet, 1_726_388),
@@ -106,6 +107,7 @@ def test_initial_weights_fill_the_range_of_pytorchs_default() -> None:
     [
         (lambda source: initialise_uniform(nn.Sequential(nn.LayerNorm(2)), source), "LayerNorm"),
         (lambda source: initialise_convolutions(nn.Sequential(nn.LayerNorm(2)), source, "fan_out_normal"), "LayerNorm"),
+        (lambda _: MnistConvNet(3, 30), "multiple of 4"),
         (lambda _: ResidualCifar(18), "6n"),
         (lambda _: WideResNet(12), "depth 12"),
         (lambda _: PreactivationResNet(12), "depth 12"),

@@ -309,17 +309,38 @@ def write_paper(root: Path, name: str, **changes: Any) -> Path:
     return folder
 
 
-def write_analysis(root: Path, name: str, scale: str = "laptop") -> Path:
-    """analysis/<scale>/<name> with every file; returns the folder."""
-    folder = root / "analysis" / scale / name
+def write_analysis(root: Path, name: str) -> None:
+    """analysis/laptop/<name> with every file."""
+    folder = root / "analysis" / "laptop" / name
     write_json(folder / "runs.json", _runs())
-    write_json(folder / "verdicts.json", [item | {"paper": name, "scale": scale} for item in VERDICTS])
+    write_json(folder / "verdicts.json", [item | {"paper": name} for item in VERDICTS])
     write_json(folder / "figures.json", _figures(folder))
     records = batch_size_records()
     records.to_parquet(folder / "batch_size.parquet")
     last = records.groupby("run", sort=False).last().reset_index().assign(outcome="completed", regime_reached=True)
     write_json(folder / "metrics.json", {"batch_size": last.to_dict("records"), "toy": []})
-    return folder
+
+
+def write_hostile(root: Path, name: str, text: str) -> None:
+    """A paper with an analysis, `text` wherever a text can stand."""
+    write_paper(
+        root,
+        name,
+        title=text,
+        authors=[text],
+        summary=f"{text} $\\text{{{text}}}$",
+        bibtex=text,
+        url='https://example.org/"><script>alert(1)</script>',
+        coverage=[{"item": text, "status": "quoted", "reason": text}],
+        deviations=[{"id": "D1", "text": text, "reason": text, "effect": text}],
+    )
+    analysis = root / "analysis" / "laptop" / name
+    source = {"document": text, "locator": text, "reported": text}
+    words = {"rule": text, "unit": text, "estimate": 1.0, "n": 5, "interval": [0.5, 1.5], "source": source}
+    write_json(analysis / "verdicts.json", [verdict("hostile", text, "reproduced", paper=name, reason=text, **words)])
+    run = {"experiment": text, "run": text, "outcome": "failed", "reason": text, "device": text}
+    write_json(analysis / "runs.json", [run | {"commit": text, "data": {text: text}}])
+    write_json(analysis / "figures.json", [{"experiment": "e", "name": "f", "title": text, "problem": text}])
 
 
 def publish(

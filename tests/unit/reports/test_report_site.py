@@ -1,7 +1,6 @@
 """The site: what a page and the index say, that they load nothing, and that what is missing is named."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,13 @@ LIMIT = 1_500_000
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 
 
+def page_of(root: Path) -> Path:
+    return build_page(root / "replications" / "pacgen", "laptop", root)
+
+
 @pytest.fixture(scope="module")
 def page(checkout: Path) -> Path:
-    return build_page(checkout / "replications" / "pacgen", "laptop", checkout)
+    return page_of(checkout)
 
 
 @pytest.fixture(scope="module")
@@ -27,38 +30,16 @@ def index(checkout: Path, page: Path) -> Path:
     return build_index(checkout, "laptop")
 
 
-def test_pages_lie_where_the_contract_says_and_are_small(checkout: Path, page: Path, index: Path) -> None:
+def test_pages_lie_where_the_contract_says(checkout: Path, page: Path, index: Path) -> None:
     assert page == checkout / "reports" / "site" / "pacgen.html"
     assert index == checkout / "reports" / "index.html"
-    assert page.stat().st_size < LIMIT
-    assert index.stat().st_size < LIMIT
 
 
-def test_pages_are_well_formed_with_unique_ids_and_links_that_resolve(page: Path, index: Path) -> None:
+def test_pages_are_well_formed_with_unique_ids_and_forbid_what_lies_elsewhere(page: Path, index: Path) -> None:
     for path in (page, index):
-        found = outline(path)
-        ids = list(found.attributes("id"))
+        ids = list(outline(path).attributes("id"))
         assert len(ids) == len(set(ids))
-        for link in (*found.attributes("href"), *found.attributes("xlink:href"), *found.attributes("src")):
-            if link.startswith("#"):
-                assert link[1:] in ids, link
-            elif not link.startswith(("data:", "https:")):
-                file, _, anchor = link.partition("#")
-                target = (path.parent / file).resolve()
-                assert target.is_file(), link
-                assert not anchor or f'id="{anchor}"' in target.read_text(), link
-
-
-def test_pages_load_nothing_from_elsewhere(page: Path, index: Path) -> None:
-    for path in (page, index):
-        html = path.read_text()
-        assert "default-src 'none'" in html
-        found = outline(path)
-        assert not [tag for tag, _ in found.elements if tag in ("iframe", "object", "embed")]
-        loading = [a.get("src") or "" for tag, a in found.elements if tag in ("img", "script", "source")]
-        loading += [a.get("href") or "" for tag, a in found.elements if tag == "link"]
-        assert not [source for source in loading if source.startswith(("http", "//"))]
-        assert not re.search(r"@import|url\((?!#)", html)
+        assert "default-src 'none'" in path.read_text()
 
 
 def test_a_page_shows_every_claim_with_statement_estimate_interval_n_verdict_and_reason(page: Path) -> None:
@@ -149,28 +130,19 @@ def test_the_index_counts_claims_by_verdict_and_lists_papers_not_yet_run(index: 
     assert "workstation" in text
 
 
-def test_the_index_reads_without_its_script(index: Path) -> None:
-    html = index.read_text()
-    form = re.search(r"<form[^>]*>", html)
-    assert form
-    assert "hidden" in form.group()
-    assert html.index("Identifying Generalization") < html.index("<script>")
-    assert not re.search(r"<details[^>]*hidden", html)
-
-
 def test_building_twice_gives_equal_pages(checkout: Path, tmp_path: Path) -> None:
     root = copy(checkout, tmp_path)
-    built = [build_page(root / "replications" / "pacgen", "laptop", root).read_bytes() for _ in range(2)]
+    built = [page_of(root).read_bytes() for _ in range(2)]
     assert built[0] == built[1]
     assert build_index(root, "laptop").read_bytes() == build_index(root, "laptop").read_bytes()
 
 
 def test_files_of_figures_that_are_gone_are_removed(checkout: Path, tmp_path: Path) -> None:
     root = copy(checkout, tmp_path)
-    build_page(root / "replications" / "pacgen", "laptop", root)
+    page_of(root)
     entries = json.loads((root / "analysis" / "laptop" / "pacgen" / "figures.json").read_text())
     samples.write_json(root / "analysis" / "laptop" / "pacgen" / "figures.json", entries[:1])
-    build_page(root / "replications" / "pacgen", "laptop", root)
+    page_of(root)
     names = {path.name for path in (root / "reports" / "site" / "pacgen").iterdir()}
     published = "published-workstation-batch_size-fig3.svg"
     assert names == {f"batch_size-fig3.{kind}" for kind in ("svg", "png", "csv")} | {published}
@@ -184,34 +156,18 @@ def test_runs_whose_reasons_differ_in_numbers_alone_are_listed_together(fresh: C
         for seed, reason in enumerate(reasons)
     ]
     samples.write_json(root / "analysis" / "laptop" / "pacgen" / "runs.json", runs)
-    text = outline(build_page(root / "replications" / "pacgen", "laptop", root)).text
+    text = outline(page_of(root)).text
     assert "diverged toy : for example: loss 1.2e+12 at step 3 2 runs" in text
     assert "seed=1: loss 4.5e+11 at step 17" in text
     assert "diverged toy : no batch fits 1 run" in text
 
 
-def test_hostile_text_stays_text(fresh: Callable[..., Path]) -> None:
-    deviation = {"id": "D1", "text": HOSTILE, "reason": HOSTILE, "effect": HOSTILE}
-    root = fresh(
-        title=HOSTILE,
-        authors=[HOSTILE],
-        summary=f"{HOSTILE} $\\text{{{HOSTILE}}}$",
-        bibtex=HOSTILE,
-        url='https://example.org/"><script>alert(1)</script>',
-        coverage=[{"item": HOSTILE, "status": "quoted", "reason": HOSTILE}],
-        deviations=[deviation],
-    )
-    analysis = root / "analysis" / "laptop" / "pacgen"
-    source = {"document": HOSTILE, "locator": HOSTILE, "reported": HOSTILE}
-    hostile = {"rule": HOSTILE, "unit": HOSTILE, "estimate": 1.0, "n": 5, "interval": [0.5, 1.5], "source": source}
-    samples.write_json(
-        analysis / "verdicts.json", [samples.verdict("c", HOSTILE, "reproduced", reason=HOSTILE, **hostile)]
-    )
-    run = {"experiment": HOSTILE, "run": HOSTILE, "outcome": "failed", "reason": HOSTILE, "device": HOSTILE}
-    samples.write_json(analysis / "runs.json", [run | {"commit": HOSTILE, "data": {HOSTILE: HOSTILE}}])
-    figure = {"experiment": "e", "name": "f", "title": HOSTILE, "problem": HOSTILE}
-    samples.write_json(analysis / "figures.json", [figure])
-    for path in (build_page(root / "replications" / "pacgen", "laptop", root), build_index(root, "laptop")):
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    samples.write_hostile(tmp_path, "hostile", HOSTILE)
+    for path in (
+        build_page(tmp_path / "replications" / "hostile", "laptop", tmp_path),
+        build_index(tmp_path, "laptop"),
+    ):
         found = outline(path)
         assert HOSTILE in found.text
         scripts = [tag for tag, _ in found.elements if tag == "script"]
@@ -222,7 +178,7 @@ def test_hostile_text_stays_text(fresh: Callable[..., Path]) -> None:
 
 def test_a_paper_without_any_analysis_has_a_readable_page(fresh: Callable[..., Path]) -> None:
     root = fresh()
-    text = outline(build_page(root / "replications" / "pacgen", "laptop", root)).text
+    text = outline(page_of(root)).text
     assert "No run of this paper has been analysed at laptop scale yet." in text
     assert text.count("no run of this claim has been analysed yet") == len(samples.VERDICTS)
 
@@ -243,15 +199,11 @@ def test_large_figures_are_loaded_as_files_so_that_a_page_stays_small(fresh: Cal
             {"experiment": "toy", "name": f"f{number}", "title": f"F{number}", "svg": f"figures/f{number}.svg"}
         )
     samples.write_json(folder / "figures.json", entries)
-    page = build_page(root / "replications" / "pacgen", "laptop", root)
+    page = page_of(root)
     assert page.stat().st_size < LIMIT
     pictures = [a["src"] for tag, a in outline(page).elements if tag == "img"]
     assert "pacgen/toy-f0.svg" in pictures
     assert "pacgen/toy-f7.svg" not in pictures
-
-
-def page_of(root: Path) -> Path:
-    return build_page(root / "replications" / "pacgen", "laptop", root)
 
 
 def metrics_of(root: Path) -> object:
@@ -309,4 +261,4 @@ def test_an_unknown_field_of_the_analysis_does_not_break_the_page(fresh: Callabl
     root = fresh()
     extra: list[dict[str, Any]] = [samples.VERDICTS[0] | {"estimator_error": 0.1}]
     samples.write_json(root / "analysis" / "laptop" / "pacgen" / "verdicts.json", extra)
-    assert build_page(root / "replications" / "pacgen", "laptop", root).is_file()
+    assert page_of(root).is_file()

@@ -97,13 +97,6 @@ def test_an_epoch_has_every_image_once_normalised_with_channels_last() -> None:
     assert torch.equal(joined.flatten(1).sort(0).values, expected.flatten(1).sort(0).values)
 
 
-def test_statistics_are_those_of_all_pixels_of_a_channel() -> None:
-    pictures, targets = images(9)
-    found = ImageBatches(pictures, targets).standardise
-    assert torch.allclose(found.mean, pictures.float().mean((0, 2, 3)), rtol=1e-6)
-    assert torch.allclose(found.deviation, pictures.float().std((0, 2, 3), unbiased=False), rtol=1e-5)
-
-
 def test_what_are_not_bytes_of_images_is_refused() -> None:
     with pytest.raises(ValueError, match="uint8"):
         ImageBatches(torch.zeros(2, 3, 8, 8), torch.zeros(2))

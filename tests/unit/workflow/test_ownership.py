@@ -21,6 +21,9 @@ from common.workflow.ownership import BUILD, ENDED, WORKFLOW, checkout
 from common.workflow.progress import lives
 from tests.conftest import ROOT
 
+Owner = subprocess.Popen[bytes]
+Step = Callable[..., "subprocess.Popen[str]"]
+
 STEP = """
 import sys, time, pathlib
 from common.workflow.ownership import attend
@@ -37,7 +40,7 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def step(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+def step(tmp_path: Path) -> Iterator[Step]:
     """Starts a step of the workflow of an owner."""
     started = []
 
@@ -60,7 +63,7 @@ def said(process: "subprocess.Popen[str]") -> str:
 
 @pytest.mark.parametrize("name", [BUILD, WORKFLOW])
 def test_a_step_ends_when_an_owner_was_killed_and_holds_the_checkout_until_then(
-    tmp_path: Path, owner: "subprocess.Popen[bytes]", step: Callable[..., "subprocess.Popen[str]"], name: str
+    tmp_path: Path, owner: Owner, step: Step, name: str
 ) -> None:
     process = step(owner.pid, name)
     assert said(process) == "at work\n"
@@ -72,9 +75,7 @@ def test_a_step_ends_when_an_owner_was_killed_and_holds_the_checkout_until_then(
         pass
 
 
-def test_a_step_whose_owner_is_gone_already_does_not_begin(
-    owner: "subprocess.Popen[bytes]", step: Callable[..., "subprocess.Popen[str]"]
-) -> None:
+def test_a_step_whose_owner_is_gone_already_does_not_begin(owner: Owner, step: Step) -> None:
     owner.kill()
     owner.wait()
     process = step(owner.pid)
@@ -82,9 +83,7 @@ def test_a_step_whose_owner_is_gone_already_does_not_begin(
     assert process.wait(30) == ENDED
 
 
-def test_a_step_does_not_begin_beside_a_new_build(
-    tmp_path: Path, owner: "subprocess.Popen[bytes]", step: Callable[..., "subprocess.Popen[str]"]
-) -> None:
+def test_a_step_does_not_begin_beside_a_new_build(tmp_path: Path, owner: Owner, step: Step) -> None:
     with lock(tmp_path / ".steps.lock"):
         process = step(owner.pid)
         assert process.wait(30) == ENDED
@@ -92,7 +91,7 @@ def test_a_step_does_not_begin_beside_a_new_build(
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_system_that_tells_of_no_process_is_asked_again_and_again(
-    owner: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch, told: bool
+    owner: Owner, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
     if not told:
 
@@ -177,7 +176,7 @@ def test_a_signal_that_was_ignored_stays_so() -> None:
 
 
 def test_a_process_that_ended_lives_no_more_though_nobody_collected_its_exit_code(
-    owner: "subprocess.Popen[bytes]",
+    owner: Owner,
 ) -> None:
     assert lives(owner.pid)
     owner.kill()

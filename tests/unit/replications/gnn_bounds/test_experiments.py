@@ -25,6 +25,10 @@ SMALL = {"source": "generated", "graphs": 24, "width": 5, "steps": 4, "folds": 4
 AXES = ("model", "depth", "fold", "seed")
 
 
+def axes_of(run: Any) -> dict[str, Any]:
+    return {"dataset": "generated", "model": run.model, "depth": run.depth, "fold": run.fold}
+
+
 def parameters(**changes: Any) -> bound_comparison.Parameters:
     return bound_comparison.Parameters(**{**SMALL, **changes})
 
@@ -32,18 +36,12 @@ def parameters(**changes: Any) -> bound_comparison.Parameters:
 @pytest.fixture(scope="module")
 def compared() -> tuple[pd.DataFrame, list[Artifact]]:
     """Records of both networks at three depths, two folds and two seeds; and what was kept."""
-    rows, kept = [], []
+    context = MemoryContext("bound_comparison", axes=axes_of)
     for model in ("gcn", "mpnn"):
         for depth in (2, 4, 6):
-            context = MemoryContext("bound_comparison")
             runs = [parameters(model=model, depth=depth, fold=f, seed=s) for f in (0, 1) for s in (0, 1)]
             bound_comparison.run(runs, context)
-            rows += context.rows
-            kept += context.artifacts
-    table = pd.DataFrame(rows)
-    table["dataset"] = "generated"
-    names = [f"dataset=generated,{','.join(f'{axis}={row[axis]}' for axis in AXES)}" for row in rows]
-    return table.assign(run=names), kept
+    return pd.DataFrame(context.rows), context.artifacts
 
 
 def members(model: str, **changes: Any) -> _Members:
@@ -129,14 +127,11 @@ def test_the_hessian_measure_of_a_quadratic_is_its_closed_form() -> None:
 
 @pytest.fixture(scope="module")
 def apart(compared) -> pd.DataFrame:
-    records, kept = compared
-    rows = []
-    for name, row in records.set_index("run").iterrows():
-        run = sensitivity.Parameters(width=5, **{axis: row[axis] for axis in AXES})
-        context = MemoryContext("sensitivity", needed=kept, match=AXES)
-        sensitivity.run([run], context)
-        rows += [{**each, "run": name, "dataset": "generated"} for each in context.rows]
-    return pd.DataFrame(rows)
+    _, kept = compared
+    context = MemoryContext("sensitivity", needed=kept, match=AXES, axes=axes_of)
+    settings = [{axis: getattr(artifact.run, axis) for axis in AXES} for artifact in kept]
+    sensitivity.run([sensitivity.Parameters(width=5, **setting) for setting in settings], context)
+    return pd.DataFrame(context.rows)
 
 
 def test_factors_multiply_to_the_bound_and_the_start_of_a_sweep_is_the_bound(compared, apart) -> None:
@@ -167,22 +162,11 @@ def test_the_largest_gap_of_the_toy_is_reached_by_a_network_of_the_class() -> No
 
 @pytest.fixture(scope="module")
 def toy() -> pd.DataFrame:
-    rows = []
-    for arm, changes in {"teacher": {}, "random_labels": {"labels": "random"}}.items():
-        for seed in range(2):
-            run = toy_linear.Parameters(
-                seed=seed,
-                examples=(16, 64, 256),
-                repetitions=3,
-                fresh=1000,
-                radii=(1.0, 4.0, 64.0),
-                steps=40,
-                **changes,
-            )
-            context = MemoryContext()
-            toy_linear.run([run], context)
-            rows += [{**row, "arm": arm, "run": f"arm={arm},seed={seed}"} for row in context.rows]
-    return pd.DataFrame(rows)
+    context = MemoryContext(axes=lambda run: {"arm": run.labels})
+    small = {"examples": (16, 64, 256), "repetitions": 3, "fresh": 1000, "radii": (1.0, 4.0, 64.0), "steps": 40}
+    arms = [(labels, seed) for labels in ("teacher", "random") for seed in range(2)]
+    toy_linear.run([toy_linear.Parameters(labels=labels, seed=seed, **small) for labels, seed in arms], context)
+    return pd.DataFrame(context.rows)
 
 
 def test_the_toys_bounds_scale_as_they_are_written(toy: pd.DataFrame) -> None:
@@ -198,13 +182,10 @@ def test_the_toys_bounds_scale_as_they_are_written(toy: pd.DataFrame) -> None:
 
 @pytest.fixture(scope="module")
 def dependence() -> pd.DataFrame:
-    rows = []
-    for graph in ("star", "path", "regular", "erdos_renyi", "barabasi_albert", "block_model", "ensemble"):
-        run = graph_dependence.Parameters(kind=graph, nodes=30, ensemble=20)
-        context = MemoryContext()
-        graph_dependence.run([run], context)
-        rows += [{**row, "graph": graph, "run": f"graph={graph},seed=0"} for row in context.rows]
-    return pd.DataFrame(rows)
+    context = MemoryContext(axes=lambda run: {"graph": run.kind})
+    kinds = ("star", "path", "regular", "erdos_renyi", "barabasi_albert", "block_model", "ensemble")
+    graph_dependence.run([graph_dependence.Parameters(kind=kind, nodes=30, ensemble=20) for kind in kinds], context)
+    return pd.DataFrame(context.rows)
 
 
 def test_table_1_on_a_star_and_on_a_regular_graph(dependence: pd.DataFrame) -> None:
@@ -219,19 +200,11 @@ def test_table_1_on_a_star_and_on_a_regular_graph(dependence: pd.DataFrame) -> N
 def judged_at(worst: float) -> str:
     """The verdict of an ordering in Figure 5 whose worst setting has about this log₁₀ ratio, and another 5."""
     claim = next(c for c in load_claims(FOLDER / "claims.yaml") if c.id == "fig5-ours-below-garg")
+    axes = {"model": "gcn", "depth": 2, "fold": 0}
+    settled = {"outcome": "completed", "reason": "", "regime_reached": True}
     rows = [
-        {
-            "run": f"dataset={dataset},model=gcn,depth=2,fold=0,seed={seed}",
-            "dataset": dataset,
-            "model": "gcn",
-            "depth": 2,
-            "fold": 0,
-            "seed": seed,
-            "outcome": "completed",
-            "reason": "",
-            "regime_reached": True,
-            "log10_garg_over_ours": value + 0.01 * seed,
-        }
+        {**axes, **settled, "dataset": dataset, "seed": seed, "log10_garg_over_ours": value + 0.01 * seed}
+        | {"run": f"dataset={dataset},model=gcn,depth=2,fold=0,seed={seed}"}
         for seed in range(5)
         for dataset, value in (("a", 5.0), ("b", worst))
     ]

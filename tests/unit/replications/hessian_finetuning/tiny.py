@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from common.hessian import Hessian, Problem, dense
+
 Data = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -51,3 +53,13 @@ def network(seed: int, *, kind: str = "smooth", count: int = 24) -> Tiny:
         return points, labels
 
     return Tiny(model, draw(), draw(), draw(), 3)
+
+
+def example_hessians(system: Tiny, parameter: str | None = None) -> list[torch.Tensor]:
+    """Of the cross-entropy of each training example, dense; by one parameter or by all."""
+    inputs, labels = system.train
+    names = None if parameter is None else [parameter]
+    return [
+        dense(Hessian(Problem(system.model, nn.CrossEntropyLoss(), example, parameters=names)))
+        for example in zip(inputs.split(1), labels.split(1), strict=True)
+    ]

@@ -35,34 +35,20 @@ ROUNDING = 1e-9
 CROSSING = {"epochs": 14, "evaluation_epochs": (0.5, 14), "crossing_losses": (2.225, 2.195), "learning_rate": 0.05}
 
 
-def sweep_records(experiment: Any, axis: str, values: list[Any], seeds: int = 2, **more: Any) -> pd.DataFrame:
-    rows = []
-    for value in values:
-        context = MemoryContext(experiment.__name__, data=IMAGES)
-        experiment.run(
-            [experiment.Parameters(**{**TINY, **more, axis: value, "seed": s}) for s in range(seeds)], context
-        )
-        rows += [{**row, "run": f"{axis}={value},seed={row['seed']}"} for row in context.rows]
-    return pd.DataFrame(rows)
-
-
 @pytest.fixture(scope="module")
 def sweep() -> pd.DataFrame:
-    return sweep_records(batch_size, "batch_size", [4, 8])
+    context = MemoryContext("batch_size", data=IMAGES)
+    for size in (4, 8):
+        batch_size.run([batch_size.Parameters(**{**TINY, "batch_size": size, "seed": s}) for s in range(2)], context)
+    return pd.DataFrame(context.rows)
 
 
 @pytest.fixture(scope="module")
 def toy() -> pd.DataFrame:
-    runs = [
-        toy_landscape.Parameters(seed=s, grid_points=41, landscape_points=11, label_points=12, fresh_examples=200)
-        for s in range(2)
-    ]
-    rows = []
-    for run in runs:
-        context = MemoryContext("toy_landscape")
-        toy_landscape.run([run], context)
-        rows += [{**row, "run": f"seed={run.seed}"} for row in context.rows]
-    return pd.DataFrame(rows)
+    small = {"grid_points": 41, "landscape_points": 11, "label_points": 12, "fresh_examples": 200}
+    context = MemoryContext("toy_landscape")
+    toy_landscape.run([toy_landscape.Parameters(seed=s, **small) for s in range(2)], context)
+    return pd.DataFrame(context.rows)
 
 
 def training(**setting: Any) -> _Training:

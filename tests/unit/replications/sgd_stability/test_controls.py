@@ -1,23 +1,19 @@
 """A planted effect, and one arm drawn twice."""
 
-import torch
-
 from common.models import rescale
-from replications.sgd_stability import (
-    controls,
-)
+from replications.sgd_stability import controls
 from replications.sgd_stability.shared import layered_hessians
 from replications.sgd_stability.shared.layered_hessians import LayeredHessians
 from tests.unit.replications.sgd_stability.samples import TINY, generator, records, regression
 
 
-def test_rescaled_neurons_are_sharper_and_compute_the_same():
+def test_rescaled_neurons_are_sharper():
     model, inputs, targets = regression((7, 6, 3), 11)
-    before, first = model(inputs).detach(), LayeredHessians(model, inputs, targets)
-    rescale(model, 4.0)
-    torch.testing.assert_close(model(inputs).detach(), before, rtol=0, atol=1e-12)
-    after = LayeredHessians(model, inputs, targets)
-    values = [layered_hessians.largest_eigenvalue(each, generator(), 1e-3).value for each in (first, after)]
+    values = []
+    for factor in (1.0, 4.0):
+        rescale(model, factor)
+        hessians = LayeredHessians(model, inputs, targets)
+        values.append(layered_hessians.largest_eigenvalue(hessians, generator(), 1e-3).value)
     assert values[1] > 1.5 * values[0]
 
 

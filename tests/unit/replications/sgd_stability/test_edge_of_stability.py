@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from replications.sgd_stability import (
-    edge_of_stability,
-)
+from replications.sgd_stability import edge_of_stability
 from replications.sgd_stability.analysis.edge_of_stability import metrics as edge_metrics
 from tests.unit.replications.sgd_stability.samples import TINY, digits_context, records
 

@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from replications.sgd_stability import (
-    escape,
-    gd_minimum,
-)
+from replications.sgd_stability import escape, gd_minimum
 from replications.sgd_stability.analysis.escape import metrics as escape_metrics
 from tests.unit.replications.sgd_stability.samples import PARITY, digits_context, records
 

@@ -4,9 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from replications.sgd_stability import (
-    gd_against_sgd,
-)
+from replications.sgd_stability import gd_against_sgd
 from tests.unit.replications.sgd_stability.samples import digits_context, records
 
 

@@ -1,11 +1,10 @@
 """Methods of equal cost, and a row each."""
 
-import pandas as pd
 import pytest
 
 from replications.sgd_stability import memorising_minimum
 from replications.sgd_stability.analysis.memorising_minimum import metrics as memorising_minimum_metrics
-from tests.context import MemoryContext
+from tests.unit.replications.sgd_stability.samples import records
 
 pytest.importorskip("numba")
 
@@ -15,17 +14,13 @@ SMALL = {"dimension": 6, "examples": 8, "width": 5, "epochs": 30, "fresh_example
 def test_methods_take_equally_many_gradients_of_examples() -> None:
     totals = set()
     for method in ("gd", "sgd", "sam"):
-        context = MemoryContext()
-        memorising_minimum.run([memorising_minimum.Parameters(**SMALL, method=method)], context)
-        totals.add(context.rows[-1]["gradients"])
+        totals.add(records(memorising_minimum, seeds=1, **SMALL, method=method)["gradients"].iloc[-1])
     assert len(totals) == 1
 
 
 def test_constructions_and_trainings_give_one_row_each() -> None:
-    context = MemoryContext()
-    parameters = memorising_minimum.Parameters(**SMALL, method="constructions", wide_dimension=12)
-    memorising_minimum.run([parameters], context)
-    row = memorising_minimum_metrics(pd.DataFrame(context.rows)).iloc[0]
+    table = records(memorising_minimum, seeds=1, **SMALL, method="constructions", wide_dimension=12)
+    row = memorising_minimum_metrics(table).iloc[0]
     assert row["regime_reached"]
     assert row["corrected_error"] < 1e-12
     assert row["corrected_over_bound"] == pytest.approx(1) == row["generalising_over_bound_wide"]

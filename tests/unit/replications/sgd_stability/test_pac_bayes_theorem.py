@@ -1,17 +1,14 @@
 """McAllester, Donsker and Varadhan."""
 
-import pandas as pd
-
 from replications.sgd_stability import pac_bayes_theorem
 from replications.sgd_stability.analysis.pac_bayes_theorem import metrics as theorem_metrics
 from tests.context import MemoryContext
+from tests.unit.replications.sgd_stability.samples import records
 
 
 def test_the_theorem_on_guessers_fails_seldom_and_its_chernoff_line_only_holds_as_an_upper_bound() -> None:
-    context = MemoryContext("pac_bayes_theorem")
-    run = pac_bayes_theorem.Parameters(samples=300)
-    pac_bayes_theorem.run([run], context)
-    found = theorem_metrics(pd.DataFrame(context.rows)).iloc[0]
+    table = records(pac_bayes_theorem, MemoryContext("pac_bayes_theorem"), seeds=1, samples=300)
+    found = theorem_metrics(table).iloc[0]
     assert found["worst_maurer"] <= found["worst_optimistic"] <= 0.1
     assert found["no_divergence_failure"] > 0.2
     assert found["moment"] > 0 > found["moment_with_divergence"]

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from replications.sgd_stability import (
-    selection_diagram,
-)
+from replications.sgd_stability import selection_diagram
 from replications.sgd_stability.analysis.shared.selected_minima import minimum_metrics
 from tests.unit.replications.sgd_stability.samples import TINY, records
 

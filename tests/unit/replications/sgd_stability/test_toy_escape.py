@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from replications.sgd_stability import (
-    toy_escape,
-)
+from replications.sgd_stability import toy_escape
 from replications.sgd_stability.analysis.toy_escape import metrics as toy_metrics
 from tests.unit.replications.sgd_stability.samples import records
 

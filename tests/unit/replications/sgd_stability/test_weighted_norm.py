@@ -6,8 +6,7 @@ import pytest
 from replications.sgd_stability import weighted_norm
 from replications.sgd_stability.analysis.weighted_norm import metrics as weighted_norm_metrics
 from replications.sgd_stability.shared.two_layer_relu import Network, sphere
-from tests.context import MemoryContext
-from tests.unit.replications.sgd_stability.samples import generator, normal
+from tests.unit.replications.sgd_stability.samples import generator, normal, records
 
 
 def test_a_neuron_without_curvature_is_found_at_n_equal_d_and_none_at_many_examples() -> None:
@@ -30,9 +29,8 @@ def test_path_norm_inequality_is_strict_as_drawn_and_an_equality_when_balanced()
 
 
 def test_weighted_norm_gives_one_row_with_every_measure() -> None:
-    context = MemoryContext()
-    weighted_norm.run([weighted_norm.Parameters(dimension=6, width=4, restarts=2, descents=10)], context)
-    row = weighted_norm_metrics(pd.DataFrame(context.rows)).iloc[0]
+    table = records(weighted_norm, seeds=1, dimension=6, width=4, restarts=2, descents=10)
+    row = weighted_norm_metrics(table).iloc[0]
     assert 0 < row["trace_smallest"] < row["trace_largest"]
     assert row["worst_neuron_at_d"] == 0
     assert row["rooted_growth"] == pytest.approx(10)

@@ -58,27 +58,20 @@ def test_a_penalised_run_resumed_after_any_epoch_records_what_an_uninterrupted_o
     same_when_resumed(lambda context: trace_regulariser.run([run], context), data=PICTURES)
 
 
-def metrics_of(arm: str, *contexts: MemoryContext) -> pd.Series:
-    """The one run of `arm` when the last context holds it and the first the arm without a penalty."""
-    frame = pd.concat([pd.DataFrame(context.rows).assign(run=str(number)) for number, context in enumerate(contexts)])
-    arms = dict(enumerate(["none", arm])) if len(contexts) > 1 else {0: arm}
-    table = regulariser_metrics(frame.assign(arm=frame["run"].astype(int).map(arms), dataset="cifar10"))
-    return table.iloc[-1]
+def measured(arm: str, **setting: Any) -> pd.Series:
+    """Metrics of one run."""
+    context = MemoryContext("trace_regulariser", data=PICTURES)
+    trace_regulariser.run([regulariser(**setting)], context)
+    return regulariser_metrics(pd.DataFrame(context.rows).assign(arm=arm, dataset="cifar10")).iloc[-1]
 
 
 def test_a_strong_penalty_lowers_the_trace() -> None:
-    found = {}
-    for strength in (0.0, 0.05):
-        context = MemoryContext("trace_regulariser", data=PICTURES)
-        trace_regulariser.run([regulariser(strength=strength, epochs=6)], context)
-        found[strength] = metrics_of("ggn", context)["log_trace_ggn"]
-    assert found[0.05] < found[0.0] - 0.3
+    free, held = (measured("ggn", strength=strength, epochs=6)["log_trace_ggn"] for strength in (0.0, 0.05))
+    assert held < free - 0.3
 
 
 def test_a_run_that_leaves_the_numbers_counts_as_guessing_and_has_nothing_else() -> None:
-    context = MemoryContext("trace_regulariser", data=PICTURES)
-    trace_regulariser.run([regulariser(strength=1e30, epochs=1)], context)
-    row = metrics_of("hessian", context)
+    row = measured("hessian", strength=1e30, epochs=1)
     assert row["loss_share"] == 1
     assert row["training_accuracy"] == row["test_accuracy"] == 10
     assert row[["training_loss", "test_loss", "loss_gap", "log_trace_ggn", "norm"]].isna().all()

@@ -37,6 +37,17 @@ def settings(seeds: int = 2, **changes: Any) -> list[TrainingParameters]:
     return [TrainingParameters(**{**TINY, **changes, "seed": seed}) for seed in range(seeds)]
 
 
+def training(runs: list[TrainingParameters], context: MemoryContext) -> Training:
+    return Training(runs, context, [split_table(run, context.generator(run, "split")) for run in runs])
+
+
+def measured(runs: list[TrainingParameters], kind: str = "evaluation") -> list[dict[str, Any]]:
+    """Records of one kind after a training."""
+    context = MemoryContext()
+    train_and_measure(runs, context)
+    return [row for row in context.rows if row["kind"] == kind]
+
+
 @pytest.mark.parametrize(
     ("operation", "holds"),
     [
@@ -69,12 +80,10 @@ def test_training_and_validation_pairs_share_nothing_and_make_up_the_table() -> 
 def test_arms_of_a_seed_start_equal_and_see_equal_batches() -> None:
     seen = []
     for changes in ({}, {"rule": "nso"}, {"weight_decay": 0.0}):
-        runs = settings(**changes)
-        context = MemoryContext()
-        training = Training(runs, context, [split_table(run, context.generator(run, "split")) for run in runs])
-        start = [parameter.detach().clone() for parameter in training.model.parameters()]
-        training._one_step()
-        seen.append((start, training.order))
+        arm = training(settings(**changes), MemoryContext())
+        start = [parameter.detach().clone() for parameter in arm.model.parameters()]
+        arm._one_step()
+        seen.append((start, arm.order))
     for start, order in seen[1:]:
         assert torch.equal(order, seen[0][1])
         assert all(torch.equal(a, b) for a, b in zip(start, seen[0][0], strict=True))
@@ -89,51 +98,40 @@ def test_a_run_resumed_at_any_step_has_the_same_records_and_weights(rule: str) -
 def test_a_seed_alone_gives_what_it_gives_among_others(rule: str) -> None:
     torch.set_default_dtype(torch.float64)
     try:
-        together, alone = MemoryContext(), MemoryContext()
-        train_and_measure(settings(rule=rule), together)
-        train_and_measure(settings(rule=rule)[1:], alone)
+        together, alone = measured(settings(rule=rule)), measured(settings(rule=rule)[1:])
     finally:
         torch.set_default_dtype(torch.float32)
-    mine = [row for row in together.rows if row["seed"] == 1]
+    mine = [row for row in together if row["seed"] == 1]
     for name in ("training_loss", "validation_loss", "validation_accuracy"):
-        first, second = ([row[name] for row in rows if name in row] for rows in (mine, alone.rows))
-        assert first == pytest.approx(second, rel=1e-10)
+        assert [row[name] for row in mine] == pytest.approx([row[name] for row in alone], rel=1e-10)
 
 
 def test_every_training_pair_is_taken_once_an_epoch() -> None:
-    runs = settings()
-    context = MemoryContext()
-    training = Training(runs, context, [split_table(run, context.generator(run, "split")) for run in runs])
-    for _ in range(training.steps_per_epoch):
-        training._one_step()
-    taken = training.order.sort(dim=1).values
-    assert torch.equal(taken, torch.arange(60).expand(2, -1))
-    sizes = {part.shape[1] for part in training.order.tensor_split(training.steps_per_epoch, dim=1)}
+    both = training(settings(), MemoryContext())
+    for _ in range(both.steps_per_epoch):
+        both._one_step()
+    assert torch.equal(both.order.sort(dim=1).values, torch.arange(60).expand(2, -1))
+    sizes = {part.shape[1] for part in both.order.tensor_split(both.steps_per_epoch, dim=1)}
     assert sizes == {20}
 
 
 def test_two_gradients_a_step_are_counted_and_an_arm_can_be_lengthened() -> None:
-    context = MemoryContext()
-    train_and_measure(settings(1, rule="wp_sgd", draws=2, lengthening=2), context)
-    looks = [row for row in context.rows if row["kind"] == "evaluation"]
+    looks = measured(settings(1, rule="wp_sgd", draws=2, lengthening=2))
     assert (looks[-1]["step"], looks[-1]["gradients"]) == (24, 48)
 
 
 def test_curvature_is_measured_at_even_times_with_its_error() -> None:
-    context = MemoryContext()
-    train_and_measure(settings(1), context)
-    rows = [row for row in context.rows if row["kind"] == "curvature"]
+    rows = measured(settings(1), "curvature")
     assert [row["step"] for row in rows] == [6, 12]
     assert all(row["trace_standard_error"] > 0 and row["sharpness"] > 0 for row in rows)
 
 
 def test_a_member_that_leaves_the_numbers_is_reported_and_the_other_goes_on() -> None:
-    runs = settings()
-    context = MemoryContext()
-    training = Training(runs, context, [split_table(run, context.generator(run, "split")) for run in runs])
+    runs, context = settings(), MemoryContext()
+    both = training(runs, context)
     with torch.no_grad():
-        training.model.output[0] = float("nan")
-    training.train()
+        both.model.output[0] = float("nan")
+    both.train()
     assert list(context.divergences) == [context.run_of(runs[0]).name]
     assert {row["seed"] for row in context.rows} == {1}
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from common.hessian import Hessian, Problem, dense, quadratic_forms_by_parameter
+from common.hessian import Hessian, Problem, quadratic_forms_by_parameter
 from replications.hessian_finetuning.shared.layer_forms import layer_forms, matrix_layers
-from tests.unit.replications.hessian_finetuning.tiny import network
+from tests.unit.replications.hessian_finetuning.tiny import example_hessians, network
 
 
 def directions(model: nn.Module) -> dict[str, torch.Tensor]:
@@ -22,16 +22,12 @@ def directions(model: nn.Module) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("kind", ["smooth", "relu", "convolutional"])
 def test_forms_of_each_example_are_those_of_its_dense_hessian(kind: str) -> None:
     system = network(0, kind=kind, count=5)
-    inputs, labels = system.train
     found = directions(system.model)
     forms = layer_forms(Problem(system.model, nn.CrossEntropyLoss(), system.train, chunk=2), found)
     for name, direction in found.items():
-        for n in range(5):
-            alone = Problem(
-                system.model, nn.CrossEntropyLoss(), (inputs[n : n + 1], labels[n : n + 1]), parameters=[name]
-            )
-            expected = direction.flatten() @ dense(Hessian(alone)) @ direction.flatten()
-            assert float(forms[name][n]) == pytest.approx(float(expected), rel=1e-9, abs=1e-12)
+        vector = direction.flatten()
+        expected = [float(vector @ hessian @ vector) for hessian in example_hessians(system, name)]
+        assert forms[name].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_their_mean_is_the_toolkits_form_of_the_mean_loss() -> None:

@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from common.hessian import Hessian, Problem, dense
 from replications.hessian_finetuning.shared.fine_tuning import Member
 from replications.hessian_finetuning.shared.layer_measures import layer_measures
-from tests.unit.replications.hessian_finetuning.tiny import network
+from tests.unit.replications.hessian_finetuning.tiny import example_hessians, network
 
 
 def test_the_measure_is_that_of_dense_hessians() -> None:
@@ -20,12 +19,7 @@ def test_the_measure_is_that_of_dense_hessians() -> None:
     expected = 0.0
     for name in ("0.weight", "3.weight"):
         move = (dict(system.model.named_parameters())[name] - start[name]).detach().flatten()
-        forms = []
-        for n in range(6):
-            alone = Problem(
-                system.model, nn.CrossEntropyLoss(), (inputs[n : n + 1], labels[n : n + 1]), parameters=[name]
-            )
-            forms.append(float(move @ dense(Hessian(alone)) @ move))
+        forms = [float(move @ hessian @ move) for hessian in example_hessians(system, name)]
         expected += math.sqrt(float(losses.detach().max()) * max(forms) / 6)
     assert found["measure"] == pytest.approx(expected, rel=1e-9)
     assert found["curvature"] * found["root_largest_loss"] == pytest.approx(found["measure"], rel=1e-9)

@@ -29,6 +29,16 @@ def curve(run: str, seed: int, batch: int, losses: list[float], gaps: list[float
     ]
 
 
+def doublings(gaps: list[tuple[float, ...]]) -> list[dict[str, Any]]:
+    """Curves whose batch sizes double from 8 on; the gaps of each seed."""
+    return [
+        row
+        for seed, mine in enumerate(gaps)
+        for k, gap in enumerate(mine)
+        for row in curve(f"{seed}-{8 * 2**k}", seed, 8 * 2**k, [1.0, 0.04, 0.01, 0.01], [0.0, gap, gap, gap])
+    ]
+
+
 def test_matched_measures_are_interpolated_where_the_loss_first_passes_the_one_common_level():
     rows = curve("a", 0, 8, [1.0, 0.1, 0.04, 0.01, 0.01], [0.0, 0.2, 0.3, 0.5, 0.5])
     rows += curve("b", 0, 16, [1.0, 0.05, 0.3, 0.01, 0.01], [0.0, 0.1, 0.4, 0.5, 0.6])
@@ -55,10 +65,7 @@ def test_a_check_of_the_loss_alone_counts_for_the_regime_and_not_for_the_measure
 
 
 def test_a_rise_is_the_largest_minus_the_smallest_setting_of_the_same_seed():
-    rows = []
-    for seed, gaps in enumerate([(0.1, 0.9, 0.4), (0.3, 0.2, 0.1)]):
-        for batch, gap in zip((8, 16, 32), gaps, strict=True):
-            rows += curve(f"{seed}-{batch}", seed, batch, [1.0, 0.04, 0.01, 0.01], [0.0, gap, gap, gap])
+    rows = doublings([(0.1, 0.9, 0.4), (0.3, 0.2, 0.1)])
     table = sweep_metrics(pd.DataFrame(rows[:-4]), "batch_size")  # the largest setting of the second seed is missing
     assert table.loc[["0-8", "0-16", "0-32"], "gap_rise"].tolist() == pytest.approx([0.3] * 3)
     assert table.loc[["1-8", "1-16"], "gap_rise"].isna().all()
@@ -79,10 +86,7 @@ def test_runs_that_were_never_fitted_end_in_a_spike_or_end_early_have_not_reache
 
 
 def test_a_slope_is_over_doublings_of_all_settings_of_the_same_seed():
-    rows = []
-    for seed, gaps in enumerate([(0.1, 0.9, 0.1, 0.2), (0.1, 0.2, 0.3, 0.4)]):
-        for batch, gap in zip((8, 16, 32, 64), gaps, strict=True):
-            rows += curve(f"{seed}-{batch}", seed, batch, [1.0, 0.04, 0.01, 0.01], [0.0, gap, gap, gap])
+    rows = doublings([(0.1, 0.9, 0.1, 0.2), (0.1, 0.2, 0.3, 0.4)])
     table = sweep_metrics(pd.DataFrame(rows), "batch_size")
     fit = np.polyfit([3, 4, 5, 6], [0.1, 0.9, 0.1, 0.2], 1)[0]
     assert table.loc["0-8", "gap_rise"] > 0 > fit
