@@ -85,11 +85,15 @@ class PaperView:
             raise UserError(sentence if published else self._missing("experiment", experiment, known))
         return pd.read_parquet(path)
 
-    def figure(self, name: str, experiment: str | None = None) -> Card:
-        """The saved figure `name`; `experiment` where two experiments have one of that name.
+    def figure(self, name: str, *claims: str, experiment: str | None = None) -> Card:
+        """The saved figure `name`, and below it what `summary` says of `claims`.
+
+        Args:
+            claims: patterns, see `summary`; none for the figure alone.
+            experiment: where two experiments have a figure of that name.
 
         Raises:
-            UserError: no such figure, or more than one.
+            UserError: no such figure, more than one, or no such claim.
         """
         pictures = self._evidence.figures
         found = [p for p in pictures if p.entry.name == name and experiment in (None, p.entry.experiment)]
@@ -105,7 +109,13 @@ class PaperView:
             FIGURE_MIME: {"name": entry.name, "experiment": entry.experiment},
             "text/plain": f"{entry.name}: {entry.title}" + (f" ({entry.problem})" if entry.problem else ""),
         }
-        return Card(bundle | ({"image/svg+xml": path.read_text()} if path else {}))
+        card = Card(bundle | ({"image/svg+xml": path.read_text()} if path else {}))
+        if not claims:
+            return card
+        from IPython.display import display
+
+        display(card)  # type: ignore[no-untyped-call]
+        return self.summary(claims)
 
     def summary(self, patterns: Sequence[str]) -> Card:
         """One line a claim: its statement, the verdict, and what was measured with its interval and n.

@@ -31,18 +31,14 @@ paper = open_paper()
 paper.figure("table1")
 
 # %%
-paper.figure("table1_norms")
-
-# %%
-paper.summary(
-    [
-        "table1-norms-never-exceed-the-degree",
-        "table1-equality-on-regular-graphs",
-        "table1-star-gains-the-root-of-the-degree",
-        "table1-gcn-is-free-of-the-graph",
-        "table1-ten-*",
-        "table1-gain-grows-with-depth",
-    ]
+paper.figure(
+    "table1_norms",
+    "table1-norms-never-exceed-the-degree",
+    "table1-equality-on-regular-graphs",
+    "table1-star-gains-the-root-of-the-degree",
+    "table1-gcn-is-free-of-the-graph",
+    "table1-ten-*",
+    "table1-gain-grows-with-depth",
 )
 
 # %% [markdown]
@@ -57,10 +53,7 @@ paper.summary(["table1-gin-below-mpnn", "table1-walk-*", "table1-liao-mpnn-at-tw
 # ## Five social networks
 
 # %%
-paper.figure("graph_statistics")
-
-# %%
-paper.summary(["networks-*"])
+paper.figure("graph_statistics", "networks-*")
 
 # %% [markdown]
 # ## A toy with one linear layer
@@ -69,10 +62,7 @@ paper.summary(["networks-*"])
 # over all $w$ of a given norm has a closed form.
 
 # %%
-paper.figure("toy_linear")
-
-# %%
-paper.summary(["toy-*"])
+paper.figure("toy_linear", "toy-*")
 
 # %% [markdown]
 # ## Figure 5: bounds of trained networks
@@ -83,17 +73,13 @@ paper.summary(["toy-*"])
 # stands beside each.
 
 # %%
-paper.figure("fig5")
-
-# %%
-paper.summary(
-    [
-        "fig5-gcn-ours-below-liao",
-        "fig5-mpnn-ours-below-liao",
-        "fig5-gcn-liao-below-garg",
-        "fig5-mpnn-liao-below-garg",
-        "fig5-ours-below-garg",
-    ]
+paper.figure(
+    "fig5",
+    "fig5-gcn-ours-below-liao",
+    "fig5-mpnn-ours-below-liao",
+    "fig5-gcn-liao-below-garg",
+    "fig5-mpnn-liao-below-garg",
+    "fig5-ours-below-garg",
 )
 
 # %% [markdown]
@@ -121,10 +107,7 @@ paper.summary(
 # By how much, and how does that change with depth? The talk does not say. Constants do not depend on the depth.
 
 # %%
-paper.figure("fig5_ratios")
-
-# %%
-paper.summary(["fig5-orders-of-magnitude", "fig5-*-with-depth"])
+paper.figure("fig5_ratios", "fig5-orders-of-magnitude", "fig5-*-with-depth")
 
 # %% [markdown]
 # A smaller bound is not yet a useful one. A bound on an error rate is informative when it is below 1. The Hessian
@@ -141,10 +124,7 @@ paper.summary(["fig5-ours-is-vacuous", "hessian-measure-within-an-order-*", "tra
 paper.figure("bound_factors")
 
 # %%
-paper.figure("bound_sweeps")
-
-# %%
-paper.summary(["sensitivity-*"])
+paper.figure("bound_sweeps", "sensitivity-*")
 
 # %% [markdown]
 # ## How far this reaches

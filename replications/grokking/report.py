@@ -29,10 +29,7 @@ paper = open_paper()
 # smaller.
 
 # %%
-paper.figure("fig2_update_step")
-
-# %%
-paper.summary(["fig2-*"])
+paper.figure("fig2_update_step", "fig2-*")
 
 # %% [markdown]
 # ## Figure 4
@@ -56,17 +53,13 @@ paper.summary(["fig4a-*", "fig4b-*", "small-decay-groks-*"])
 # number of steps after it first reaches 99 % (D5), on the same grid of evaluations in all arms.
 
 # %%
-paper.figure("fig4_fluctuation")
-
-# %%
-paper.summary(
-    [
-        "fig4c-*",
-        "fig4d-noise-*",
-        "fig4d-grokking-is-delayed",
-        "fig4d-late-*",
-        "fig4d-more-stable-than-smaller-steps",
-    ]
+paper.figure(
+    "fig4_fluctuation",
+    "fig4c-*",
+    "fig4d-noise-*",
+    "fig4d-grokking-is-delayed",
+    "fig4d-late-*",
+    "fig4d-more-stable-than-smaller-steps",
 )
 
 # %% [markdown]
@@ -91,10 +84,13 @@ paper.summary(
 # kinks noise feels and autograd's Hessian does not (D7).
 
 # %%
-paper.figure("fig4_hessian")
-
-# %%
-paper.summary(["fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat"])
+paper.figure(
+    "fig4_hessian",
+    "fig4d-lower-trace",
+    "fig4d-lower-validation-trace",
+    "fig4d-lower-sharpness",
+    "fig4d-lower-*-per-nat",
+)
 
 # %% [markdown]
 # Noise injection takes two gradients a step, large decay alone one. Half the learning rate for twice the steps takes as
@@ -111,16 +107,10 @@ paper.summary(["fig4d-lower-*-steps"])
 paper.figure("operations")
 
 # %%
-paper.figure("operations_fluctuation")
+paper.figure("operations_fluctuation", "operations-*")
 
 # %%
-paper.summary(["operations-*"])
-
-# %%
-paper.figure("noise_scale")
-
-# %%
-paper.summary(["noise-scale-*"])
+paper.figure("noise_scale", "noise-scale-*")
 
 # %% [markdown]
 # ## Both sides against one
@@ -131,10 +121,7 @@ paper.summary(["noise-scale-*"])
 # compares the two by what training comes to; the variances are ours.
 
 # %%
-paper.figure("gradient_variance")
-
-# %%
-paper.summary(["nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic"])
+paper.figure("gradient_variance", "nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic")
 
 # %% [markdown]
 # ## Matrix sensing
@@ -142,20 +129,14 @@ paper.summary(["nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-t
 # one, and is the flatter one nearer to the truth?
 
 # %%
-paper.figure("matrix_sensing")
-
-# %%
-paper.summary(["sensing-*"])
+paper.figure("matrix_sensing", "sensing-*")
 
 # %% [markdown]
 # ## Controls
 # With shuffled answers nothing can be generalised; dividing the table anew must not matter.
 
 # %%
-paper.figure("controls")
-
-# %%
-paper.summary(["control-shuffled-answers-do-not-generalise", "control-equal-arms-agree"])
+paper.figure("controls", "control-shuffled-answers-do-not-generalise", "control-equal-arms-agree")
 
 # %% [markdown]
 # ## How far this reaches

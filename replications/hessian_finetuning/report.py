@@ -21,10 +21,7 @@ paper = open_paper()
 # its tokens, so its upper layers are given the mean; BERT's pooler reads the first position (D3).
 
 # %%
-paper.figure("frozen_features")
-
-# %%
-paper.summary(["frozen-*"])
+paper.figure("frozen_features", "frozen-*")
 
 # %% [markdown]
 # ## Fig. 1: noise in the weights
@@ -37,18 +34,14 @@ paper.summary(["frozen-*"])
 paper.figure("fig1")
 
 # %%
-paper.figure("fig1_gap")
-
-# %%
-paper.summary(
-    [
-        "fig1-digits-relu",
-        "fig1-molecules-relu",
-        "fig1-text-smooth",
-        "fig1-digits-smooth",
-        "fig1-molecules-smooth",
-        "fig1-*-small-sigma",
-    ]
+paper.figure(
+    "fig1_gap",
+    "fig1-digits-relu",
+    "fig1-molecules-relu",
+    "fig1-text-smooth",
+    "fig1-digits-smooth",
+    "fig1-molecules-smooth",
+    "fig1-*-small-sigma",
 )
 
 # %% [markdown]
@@ -68,10 +61,7 @@ paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-w
 # does it still fall as fast?
 
 # %%
-paper.figure("claim2")
-
-# %%
-paper.summary(["claim2-*"])
+paper.figure("claim2", "claim2-*")
 
 # %% [markdown]
 # ## Theorem 1
@@ -81,18 +71,14 @@ paper.summary(["claim2-*"])
 # below the largest possible loss, and how far is its complexity term from the gap?
 
 # %%
-paper.figure("theorem1")
-
-# %%
-paper.summary(
-    [
-        "theorem1-holds-*",
-        "theorem1-within-*",
-        "theorem1-is-*",
-        "theorem1-below-mcallester",
-        "mcallester-holds",
-        "catoni-holds",
-    ]
+paper.figure(
+    "theorem1",
+    "theorem1-holds-*",
+    "theorem1-within-*",
+    "theorem1-is-*",
+    "theorem1-below-mcallester",
+    "mcallester-holds",
+    "catoni-holds",
 )
 
 # %% [markdown]
@@ -115,18 +101,14 @@ paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with
 # only.
 
 # %%
-paper.figure("fig2")
-
-# %%
-paper.summary(
-    [
-        "fig2-image-measure-correlates-with-the-gap",
-        "fig2-image-measure-on-test-points-correlates",
-        "fig2-image-measure-says-something",
-        "fig2-text-measure-correlates-with-the-gap",
-        "fig2-text-measure-on-test-points-correlates",
-        "fig2-text-measure-says-something",
-    ]
+paper.figure(
+    "fig2",
+    "fig2-image-measure-correlates-with-the-gap",
+    "fig2-image-measure-on-test-points-correlates",
+    "fig2-image-measure-says-something",
+    "fig2-text-measure-correlates-with-the-gap",
+    "fig2-text-measure-on-test-points-correlates",
+    "fig2-text-measure-says-something",
 )
 
 # %% [markdown]
@@ -144,10 +126,7 @@ paper.figure("fig2_methods")
 # methods, on which points is it measured, and is there more in it than how well the training data are fitted?
 
 # %%
-paper.figure("fig2_correlations")
-
-# %%
-paper.summary(["fig2-image-measure-beats-*", "fig2-text-measure-beats-*"])
+paper.figure("fig2_correlations", "fig2-image-measure-beats-*", "fig2-text-measure-beats-*")
 
 # %%
 paper.summary(
@@ -170,16 +149,8 @@ paper.summary(
 # with twice the epochs stands beside them.
 
 # %%
-paper.figure("fig3")
-
-# %%
-paper.summary(
-    [
-        "fig3-image-nso-trace-*",
-        "fig3-image-nso-sharpness-*",
-        "fig3-text-nso-trace-*",
-        "fig3-text-nso-sharpness-*",
-    ]
+paper.figure(
+    "fig3", "fig3-image-nso-trace-*", "fig3-image-nso-sharpness-*", "fig3-text-nso-trace-*", "fig3-text-nso-sharpness-*"
 )
 
 # %% [markdown]
@@ -212,7 +183,4 @@ paper.summary(["fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-
 # Does it cost accuracy?
 
 # %%
-paper.figure("fig3_validation")
-
-# %%
-paper.summary(["fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*"])
+paper.figure("fig3_validation", "fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*")

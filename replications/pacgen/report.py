@@ -41,16 +41,12 @@ paper.figure("fig1b")
 paper.figure("fig1c")
 
 # %%
-paper.figure("fig1d")
-
-# %%
-paper.summary(
-    [
-        "fig1-psi-higher-at-the-sharp-minimum",
-        "fig1-bounds-similar",
-        "fig1-sharp-fits-the-labels-better",
-        "fig1-flat-boundary-is-simpler",
-    ]
+paper.figure(
+    "fig1d",
+    "fig1-psi-higher-at-the-sharp-minimum",
+    "fig1-bounds-similar",
+    "fig1-sharp-fits-the-labels-better",
+    "fig1-flat-boundary-is-simpler",
 )
 
 # %% [markdown]
@@ -58,16 +54,12 @@ paper.summary(
 # tried on 20,000 fresh points. That is the question that the toy is there to answer.
 
 # %%
-paper.figure("fig1_fresh_data")
-
-# %%
-paper.summary(
-    [
-        "fig1-flat-generalises-better",
-        "fig1-gap-larger-at-the-sharp-minimum",
-        "fig1-flat-seldom-better",
-        "fig1-premise-is-rare",
-    ]
+paper.figure(
+    "fig1_fresh_data",
+    "fig1-flat-generalises-better",
+    "fig1-gap-larger-at-the-sharp-minimum",
+    "fig1-flat-seldom-better",
+    "fig1-premise-is-rare",
 )
 
 # %% [markdown]
@@ -88,16 +80,12 @@ Markdown("; ".join(f"{name.removeprefix('rejected_').replace('_', ' ')}: {count}
 # (D4). What the runs show is drawn, and estimated beside each verdict.
 
 # %%
-paper.figure("fig3")
-
-# %%
-paper.summary(
-    [
-        "fig3-gap-grows-with-batch-size",
-        "fig3-psi-grows-with-batch-size",
-        "fig3-psi-follows-the-gap",
-        "fig3-test-error-grows-with-batch-size",
-    ]
+paper.figure(
+    "fig3",
+    "fig3-gap-grows-with-batch-size",
+    "fig3-psi-grows-with-batch-size",
+    "fig3-psi-follows-the-gap",
+    "fig3-test-error-grows-with-batch-size",
 )
 
 # %% [markdown]
@@ -107,26 +95,17 @@ paper.summary(
 # none of them.
 
 # %%
-paper.figure("fig3_matched_loss")
-
-# %%
-paper.summary(["fig3-*-loss*"])
+paper.figure("fig3_matched_loss", "fig3-*-loss*")
 
 # %% [markdown]
 # ## Learning rate
 # Here the paper reports that smaller learning rates have a larger gap and a larger $\Psi$.
 
 # %%
-paper.figure("fig5")
+paper.figure("fig5", "fig5-*-with-learning-rate", "fig5-psi-follows-the-gap")
 
 # %%
-paper.summary(["fig5-*-with-learning-rate", "fig5-psi-follows-the-gap"])
-
-# %%
-paper.figure("fig5_matched_loss")
-
-# %%
-paper.summary(["fig5-*-loss*"])
+paper.figure("fig5_matched_loss", "fig5-*-loss*")
 
 # %% [markdown]
 # ## What is inside Ψ?
@@ -140,17 +119,13 @@ paper.summary(["fig5-*-loss*"])
 paper.figure("fig3_readings")
 
 # %%
-paper.figure("fig5_readings")
-
-# %%
-paper.summary(
-    [
-        "fig3-no-curvature-without-rho",
-        "fig5-no-curvature-without-rho",
-        "fig3-floor-falls-with-batch-size",
-        "fig3-psi-follows-rho",
-        "fig5-psi-follows-rho",
-    ]
+paper.figure(
+    "fig5_readings",
+    "fig3-no-curvature-without-rho",
+    "fig5-no-curvature-without-rho",
+    "fig3-floor-falls-with-batch-size",
+    "fig3-psi-follows-rho",
+    "fig5-psi-follows-rho",
 )
 
 # %% [markdown]
@@ -172,18 +147,14 @@ Markdown(
 # size for all settings is free of that.
 
 # %%
-paper.figure("fig3_curvature")
-
-# %%
-paper.summary(
-    [
-        "fig3-squared-gradients-fall-with-batch-size",
-        "fig3-hessian-trace-does-not-fall-with-batch-size",
-        "fig3-psi-at-*",
-        "fig5-psi-at-one-batch-size-follows-the-gap",
-        "fig3-psi-of-*",
-        "fig5-psi-of-the-hessian-follows-the-gap",
-    ]
+paper.figure(
+    "fig3_curvature",
+    "fig3-squared-gradients-fall-with-batch-size",
+    "fig3-hessian-trace-does-not-fall-with-batch-size",
+    "fig3-psi-at-*",
+    "fig5-psi-at-one-batch-size-follows-the-gap",
+    "fig3-psi-of-*",
+    "fig5-psi-of-the-hessian-follows-the-gap",
 )
 
 # %%
@@ -205,31 +176,23 @@ paper.summary(["*-given-its-floor", "*-given-the-gradients"])
 # loss is therefore the one to look at; it is made at 1 nat (guessing: 2.3). The network has 31,340 parameters.
 
 # %%
-paper.figure("fig4")
+paper.figure(
+    "fig4", "fig4-gap-grows-*", "fig4-psi-grows-*", "fig4-psi-follows-the-gap", "fig4-psi-follows-the-gap-momentum"
+)
 
 # %%
-paper.summary(["fig4-gap-grows-*", "fig4-psi-grows-*", "fig4-psi-follows-the-gap", "fig4-psi-follows-the-gap-momentum"])
-
-# %%
-paper.figure("fig4_matched_loss")
-
-# %%
-paper.summary(["fig4-*-loss*"])
+paper.figure("fig4_matched_loss", "fig4-*-loss*")
 
 # %% [markdown]
 # The learning rates, in the same way.
 
 # %%
-paper.figure("fig6")
+paper.figure(
+    "fig6", "fig6-gap-falls-*", "fig6-psi-falls-*", "fig6-psi-follows-the-gap", "fig6-psi-follows-the-gap-momentum"
+)
 
 # %%
-paper.summary(["fig6-gap-falls-*", "fig6-psi-falls-*", "fig6-psi-follows-the-gap", "fig6-psi-follows-the-gap-momentum"])
-
-# %%
-paper.figure("fig6_matched_loss")
-
-# %%
-paper.summary(["fig6-*-loss*"])
+paper.figure("fig6_matched_loss", "fig6-*-loss*")
 
 # %% [markdown]
 # What of $\Psi$ is curvature here?
@@ -238,16 +201,12 @@ paper.summary(["fig6-*-loss*"])
 paper.figure("fig4_readings")
 
 # %%
-paper.figure("fig6_readings")
-
-# %%
-paper.summary(
-    [
-        "fig4-no-curvature-without-rho",
-        "fig6-no-curvature-without-rho",
-        "fig4-psi-at-one-batch-size-follows-the-gap",
-        "fig6-psi-at-one-batch-size-follows-the-gap",
-    ]
+paper.figure(
+    "fig6_readings",
+    "fig4-no-curvature-without-rho",
+    "fig6-no-curvature-without-rho",
+    "fig4-psi-at-one-batch-size-follows-the-gap",
+    "fig6-psi-at-one-batch-size-follows-the-gap",
 )
 
 # %%
@@ -270,16 +229,12 @@ paper.figure("fig2")
 # On the toy of two weights every expectation is an integral, so that both sides of each inequality can be computed.
 
 # %%
-paper.figure("tradeoff")
-
-# %%
-paper.summary(
-    [
-        "fig2-*",
-        "eq9-rise-below-sharpness",
-        "sharpness-and-complexity-pull-apart",
-        "complexity-falls-with-the-perturbation",
-    ]
+paper.figure(
+    "tradeoff",
+    "fig2-*",
+    "eq9-rise-below-sharpness",
+    "sharpness-and-complexity-pull-apart",
+    "complexity-falls-with-the-perturbation",
 )
 
 # %% [markdown]
@@ -287,20 +242,14 @@ paper.summary(
 # the third-order term was loosened twice. Is it also the best in (7), and for the quantity that (7) bounds?
 
 # %%
-paper.figure("best_perturbation")
-
-# %%
-paper.summary(["lemma6-*", "sharpness-is-mostly-rho"])
+paper.figure("best_perturbation", "lemma6-*", "sharpness-is-mostly-rho")
 
 # %% [markdown]
 # Lemma 5 sums over the diagonal and needs independent perturbations. Lemma 9 takes the largest eigenvalue and allows
 # any. Here the coordinates are fully correlated, moving along a diagonal of the neighbourhood.
 
 # %%
-paper.figure("correlated")
-
-# %%
-paper.summary(["lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence"])
+paper.figure("correlated", "lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence")
 
 # %% [markdown]
 # ## One function, other weights
@@ -308,18 +257,14 @@ paper.summary(["lemma9-holds-for-correlated-perturbations", "lemma5-needs-indepe
 # does not. The paper argues that its bound changes little. We take two-layer networks trained on MNIST.
 
 # %%
-paper.figure("reparametrisation")
-
-# %%
-paper.summary(
-    [
-        "trace-changes-at-alpha-*",
-        "sharpness-changes-at-alpha-*",
-        "bound-*",
-        "psi-change-is-small",
-        "psi-changes-less-than-sharpness",
-        "psi-moves-more-with-alpha-than-with-training",
-    ]
+paper.figure(
+    "reparametrisation",
+    "trace-changes-at-alpha-*",
+    "sharpness-changes-at-alpha-*",
+    "bound-*",
+    "psi-change-is-small",
+    "psi-changes-less-than-sharpness",
+    "psi-moves-more-with-alpha-than-with-training",
 )
 
 # %% [markdown]
@@ -328,10 +273,9 @@ paper.summary(
 # the weights are. Equation (23) holds to the last bit, since powers of two scale without rounding.
 
 # %%
-paper.figure("reparametrisation_psi")
-
-# %%
-paper.summary(["psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-trivial", "eq23-*"])
+paper.figure(
+    "reparametrisation_psi", "psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-trivial", "eq23-*"
+)
 
 # %% [markdown]
 # ## What the bounds say
@@ -344,18 +288,14 @@ paper.summary(["psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-t
 paper.figure("toy_bounds")
 
 # %%
-paper.figure("network_bounds")
-
-# %%
-paper.summary(
-    [
-        "toy-*",
-        "network-lemma6-corrected-holds",
-        "network-lemma8-*",
-        "network-theorem7-*",
-        "network-lemma6-vacuous",
-        "network-divergence-dominates",
-    ]
+paper.figure(
+    "network_bounds",
+    "toy-*",
+    "network-lemma6-corrected-holds",
+    "network-lemma8-*",
+    "network-theorem7-*",
+    "network-lemma6-vacuous",
+    "network-divergence-dominates",
 )
 
 # %% [markdown]
@@ -363,16 +303,12 @@ paper.summary(
 # what it costs.
 
 # %%
-paper.figure("network_tradeoff")
-
-# %%
-paper.summary(
-    [
-        "network-lemma6-optimum-minimises-12",
-        "network-best-perturbation-is-wider",
-        "network-rise-below-sharpness",
-        "network-sharpness-is-loose",
-    ]
+paper.figure(
+    "network_tradeoff",
+    "network-lemma6-optimum-minimises-12",
+    "network-best-perturbation-is-wider",
+    "network-rise-below-sharpness",
+    "network-sharpness-is-loose",
 )
 
 # %% [markdown]
@@ -386,39 +322,31 @@ paper.summary(
 # $\gamma$.
 
 # %%
-paper.figure("fig7")
-
-# %%
-paper.summary(
-    [
-        "fig7-cifar10-training-*",
-        "fig7-cifar10-test-accuracy-rises",
-        "fig7-cifar10-as-printed-hardly-learns",
-        "fig7-cifar100-training-*",
-        "fig7-cifar100-test-accuracy-rises",
-        "fig7-cifar100-as-printed-hardly-learns",
-        "fig7-tiny-imagenet-training-*",
-        "fig7-tiny-imagenet-test-accuracy-rises",
-        "fig7-tiny-imagenet-as-printed-hardly-learns",
-    ]
+paper.figure(
+    "fig7",
+    "fig7-cifar10-training-*",
+    "fig7-cifar10-test-accuracy-rises",
+    "fig7-cifar10-as-printed-hardly-learns",
+    "fig7-cifar100-training-*",
+    "fig7-cifar100-test-accuracy-rises",
+    "fig7-cifar100-as-printed-hardly-learns",
+    "fig7-tiny-imagenet-training-*",
+    "fig7-tiny-imagenet-test-accuracy-rises",
+    "fig7-tiny-imagenet-as-printed-hardly-learns",
 )
 
 # %% [markdown]
 # Is it more than noise, and more than a plain regulariser?
 
 # %%
-paper.figure("fig7_differences")
-
-# %%
-paper.summary(
-    [
-        "fig7-cifar10-more-*",
-        "fig7-cifar10-a-*",
-        "fig7-cifar100-more-*",
-        "fig7-cifar100-a-*",
-        "fig7-tiny-imagenet-more-*",
-        "fig7-tiny-imagenet-a-*",
-    ]
+paper.figure(
+    "fig7_differences",
+    "fig7-cifar10-more-*",
+    "fig7-cifar10-a-*",
+    "fig7-cifar100-more-*",
+    "fig7-cifar100-a-*",
+    "fig7-tiny-imagenet-more-*",
+    "fig7-tiny-imagenet-a-*",
 )
 
 # %% [markdown]
@@ -430,10 +358,7 @@ paper.summary(
 # the weight in the first epoch. Only weights whose gate is open are counted.
 
 # %%
-paper.figure("fig7_levels")
-
-# %%
-paper.summary(["fig7-*-decides-little"])
+paper.figure("fig7_levels", "fig7-*-decides-little")
 
 # %% [markdown]
 # ## Controls
@@ -441,10 +366,7 @@ paper.summary(["fig7-*-decides-little"])
 # none. Whether $\Psi$ is higher with shuffled labels is a question of ours.
 
 # %%
-paper.figure("controls")
-
-# %%
-paper.summary(["control-*"])
+paper.figure("controls", "control-*")
 
 # %% [markdown]
 # ## How far this reaches

@@ -25,22 +25,18 @@ paper = open_paper()
 # perceptron confirms when it is trained at the document's setting (below); ‖w‖ = a is drawn dotted.
 
 # %%
-paper.figure("tables_1_to_6")
-
-# %%
-paper.summary(
-    [
-        "table1-printed-columns-are-sums",
-        "table5-printed-columns-are-means",
-        "table1-printed-measure-is-equation7",
-        "table5-printed-measure-holds-no-squared-norm",
-        "table1-printed-agreement-is-that-of-the-norm",
-        "table5-printed-agreement-is-that-of-the-norm",
-        "table1-equation7-from-the-columns-falls",
-        "table1-equation7-with-a-as-the-norm-falls",
-        "table5-equation7-from-the-columns-falls",
-        "table5-equation7-with-a-as-the-norm-falls",
-    ]
+paper.figure(
+    "tables_1_to_6",
+    "table1-printed-columns-are-sums",
+    "table5-printed-columns-are-means",
+    "table1-printed-measure-is-equation7",
+    "table5-printed-measure-holds-no-squared-norm",
+    "table1-printed-agreement-is-that-of-the-norm",
+    "table5-printed-agreement-is-that-of-the-norm",
+    "table1-equation7-from-the-columns-falls",
+    "table1-equation7-with-a-as-the-norm-falls",
+    "table5-equation7-from-the-columns-falls",
+    "table5-equation7-with-a-as-the-norm-falls",
 )
 
 # %% [markdown]
@@ -49,17 +45,13 @@ paper.summary(
 # images in equal order, so that differences belong to the decay.
 
 # %%
-paper.figure("table1")
-
-# %%
-paper.summary(
-    [
-        "table1-loss-gap-falls-with-decay",
-        "table1-error-gap-falls-with-decay",
-        "table1-*-rises-with-decay",
-        "table1-trace-falls-with-decay",
-        "table1-trace-is-no-indicator",
-    ]
+paper.figure(
+    "table1",
+    "table1-loss-gap-falls-with-decay",
+    "table1-error-gap-falls-with-decay",
+    "table1-*-rises-with-decay",
+    "table1-trace-falls-with-decay",
+    "table1-trace-is-no-indicator",
 )
 
 # %% [markdown]
@@ -74,16 +66,12 @@ paper.summary(["*-accuracy-rises-with-small-decay"])
 # Which reading of a falls with the gap?
 
 # %%
-paper.figure("table1_measure")
-
-# %%
-paper.summary(
-    [
-        "table1-equation7-falls-with-decay",
-        "table1-mean-trace-measure-falls-with-decay",
-        "table1-norm-alone-falls-with-decay",
-        "table1-agreement-is-that-of-the-norm",
-    ]
+paper.figure(
+    "table1_measure",
+    "table1-equation7-falls-with-decay",
+    "table1-mean-trace-measure-falls-with-decay",
+    "table1-norm-alone-falls-with-decay",
+    "table1-agreement-is-that-of-the-norm",
 )
 
 # %% [markdown]
@@ -101,20 +89,14 @@ paper.summary(["table1-published-*", "table1-trace-column-is-a-mean-over-paramet
 # determinant.
 
 # %%
-paper.figure("equations_6_9")
-
-# %%
-paper.summary(["equation6-*", "equation9-*"])
+paper.figure("equations_6_9", "equation6-*", "equation9-*")
 
 # %% [markdown]
 # ## Is it invariant?
 # The abstract calls the measure parameterisation invariant. One function can be written with (α W₁, α b₁, W₂/α).
 
 # %%
-paper.figure("parameterisation")
-
-# %%
-paper.summary(["invariance-of-*", "no-invariance-of-a-norm", "no-invariance-of-equation6-laplace"])
+paper.figure("parameterisation", "invariance-of-*", "no-invariance-of-a-norm", "no-invariance-of-equation6-laplace")
 
 # %% [markdown]
 # A divergence is invariant if prior and posterior are carried over to the new weights. A fixed normal prior is not.
@@ -138,10 +120,9 @@ paper.figure("tables_2_4_5")
 # raises λ₁ without limit. So the limit of the loss alone decides nothing.
 
 # %%
-paper.figure("theorem1")
-
-# %%
-paper.summary(["theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated", "theorem1-refuted-by-rescaled-layers"])
+paper.figure(
+    "theorem1", "theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated", "theorem1-refuted-by-rescaled-layers"
+)
 
 # %% [markdown]
 # ## Mini-batches
@@ -152,15 +133,11 @@ paper.summary(["theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated", "
 paper.figure("fig2")
 
 # %%
-paper.figure("fig2_excess")
-
-# %%
-paper.summary(
-    [
-        "fig2-trace-hessian-*",
-        "fig2-squared-hessian-is-too-large-on-a-batch",
-        "fig2-squared-hessian-excess-as-predicted",
-    ]
+paper.figure(
+    "fig2_excess",
+    "fig2-trace-hessian-*",
+    "fig2-squared-hessian-is-too-large-on-a-batch",
+    "fig2-squared-hessian-excess-as-predicted",
 )
 
 # %% [markdown]
@@ -169,15 +146,11 @@ paper.summary(
 # ImageNet-32, called an improvement.
 
 # %%
-paper.figure("tables_7_to_9")
-
-# %%
-paper.summary(
-    [
-        "table7-improvement-is-significant",
-        "table7-is-not-significant-as-standard-errors",
-        "table8-improves-on-imagenet",
-    ]
+paper.figure(
+    "tables_7_to_9",
+    "table7-improvement-is-significant",
+    "table7-is-not-significant-as-standard-errors",
+    "table8-improves-on-imagenet",
 )
 
 # %% [markdown]
@@ -185,20 +158,14 @@ paper.summary(
 # penalises? The Hessian in place of G is said to make training fail.
 
 # %%
-paper.figure("tables_7_8")
-
-# %%
-paper.summary(["table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-does-not-diverge"])
+paper.figure("tables_7_8", "table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-does-not-diverge")
 
 # %% [markdown]
 # Only where the penalty has an effect can one ask whether the trace of an eighth of each mini-batch, at half the cost,
 # does the same. That takes a strength thirty times the document's (D12).
 
 # %%
-paper.figure("sub_batch")
-
-# %%
-paper.summary(["sub-batch-leaves-*"])
+paper.figure("sub_batch", "sub-batch-leaves-*")
 
 # %% [markdown]
 # ## What it costs
@@ -206,19 +173,13 @@ paper.summary(["sub-batch-leaves-*"])
 # random vector over the weights. A random sign for each output has the same mean and needs one differentiation less.
 
 # %%
-paper.figure("cost")
-
-# %%
-paper.summary(["*-wrn"])
+paper.figure("cost", "*-wrn")
 
 # %% [markdown]
 # ## Controls
 
 # %%
-paper.figure("controls")
-
-# %%
-paper.summary(["control-*"])
+paper.figure("controls", "control-*")
 
 # %% [markdown]
 # ## How far this reaches
