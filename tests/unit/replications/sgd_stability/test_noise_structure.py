@@ -1,5 +1,7 @@
 """Thresholds of both noises."""
 
+import math
+
 import pandas as pd
 import pytest
 import torch
@@ -20,5 +22,8 @@ def test_the_lectures_conditions_are_necessary_and_attained_where_every_step_is_
     table = noise_structure_metrics(pd.DataFrame(context.rows)).iloc[0]
     assert 0 < table["geometry_condition"] <= 1
     assert 0 < table["isotropic_condition"] <= 1
+    largest = next(row["largest"] for row in context.rows if row["noise"] == "isotropic")
+    assert math.exp(table["isotropic_log_share_of_limit"]) == pytest.approx(largest / 2)
+    assert table["isotropic_log_share_of_limit"] < 0
     flat = torch.ones(1, 5, dtype=torch.float64)
     assert float(critical_scale(flat, geometry_aware_load, 5)) == pytest.approx(1)  # η‖H‖_F = √5 = √B
