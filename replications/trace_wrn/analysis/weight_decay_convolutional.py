@@ -10,7 +10,8 @@ from ..shared.published import TABLES
 from .shared.labels import HOLLOW, gamma_text, say_what_differs
 from .shared.measure import READINGS, gaps_and_curvature
 
-CONVOLUTIONAL_ERROR = 0.2
+CONVOLUTIONAL_ERROR = 0.01
+"""The document's networks are wrong on 0.01 to 0.13 % of their training images."""
 NETWORKS = {"cnn": "Table 2 · All-CNN-C", "preresnet": "Table 4 · PreResNet", "wrn": "Table 5 · WRN"}
 PANELS = {
     "loss_gap": ("ΔL (nats)", "loss_gap"),
@@ -21,7 +22,7 @@ PANELS = {
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run of `weight_decay_convolutional`; the regime is a training accuracy of at least 80 %."""
+    """One row a run of `weight_decay_convolutional`; the regime is a training error below 1 %."""
     final = records[records["kind"] == "final"].set_index("run")
     table = pd.DataFrame(gaps_and_curvature(final))
     table["regime_reached"] = final["training_error"] < CONVOLUTIONAL_ERROR

@@ -10,7 +10,7 @@ from common.figures import colours, note, reference_line, subplots
 
 from ..shared.published import MLP_TEST_ACCURACY, TABLES
 from .shared.labels import HOLLOW, MNIST_IMAGES, gamma_text
-from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, spectral_sums
+from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, resolved_equations, spectral_sums
 from .shared.spectral_density import draw_densities
 
 FITTED_ERROR = 0.1
@@ -38,7 +38,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     `trace_share` is the part of the change of Tr H/P + ‖w‖²/2 against no decay (same seed) that comes from the trace,
     absolute values, 0 without decay. `…_published` are distances |ours/published − 1| from Table 1 at the run's decay,
-    infinite where the table has no such line.
+    infinite where the table has no such line. `…_resolved` are equations that the quadrature resolves.
     """
     final = records[records["kind"] == "final"].set_index("run")
     sums = spectral_sums(records)
@@ -51,6 +51,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
             "negative_share": sums["negative_share"],
             "log_determinant_error": sums["log_determinant_d3_error"],
             **equations(final, sums),
+            **resolved_equations(final, sums),
         }
     )
     table["trace_share"] = _trace_share(table, final)

@@ -1,9 +1,11 @@
 """The worst step of a ball."""
 
+import pandas as pd
 import pytest
 import torch
 
 from common.hessian import Problem
+from replications.sgd_stability.analysis.pac_bayes_flatness import VERSIONS, metrics
 from replications.sgd_stability.pac_bayes_flatness import _worst_step
 
 
@@ -23,3 +25,17 @@ def test_the_worst_step_of_a_ball_lies_on_its_border_and_beats_random_ones() -> 
     others = torch.randn(200, 15, generator=source)
     best = max(loss(0.5 * other / other.norm()) for other in others)
     assert loss(step) > best > problem.loss()
+
+
+def test_the_margin_as_assumed_leaves_out_noise_that_lowers_the_test_loss() -> None:
+    columns = {name for pair in VERSIONS.values() for name in pair} | {"tail", "complexity_optimistic", "loss"}
+    common = {**dict.fromkeys(columns, 0.01), "test_loss": 0.5}
+    rows = [
+        {**common, "run": run, "sigma": sigma, "complexity_free": free, "test_noise_rise": rise}
+        for run, rises in (("a", (-0.1, 0.1)), ("b", (-0.1, -0.2)))
+        for sigma, free, rise in zip((0.01, 0.02), (0.1, 0.3), rises, strict=True)
+    ]
+    table = metrics(pd.DataFrame(rows))
+    assert table.loc["a", "free_margin"] == pytest.approx(0.11 - 0.49)
+    assert table.loc["a", "free_margin_as_assumed"] == pytest.approx(0.31 - 0.49)
+    assert pd.isna(table.loc["b", "free_margin_as_assumed"])

@@ -94,6 +94,18 @@ def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records
     assert (table["trace_share"].iloc[2:] > 0).all()
 
 
+def test_an_equation_has_a_resolved_value_only_where_start_vectors_agree(records: pd.DataFrame) -> None:
+    nodes = records["kind"] == "node"
+    first = records[nodes & (records["vector"] == 0)]
+    alike = pd.concat([records[~nodes], first, first.assign(vector=1)])
+    agreed, single = decay_metrics(alike), decay_metrics(pd.concat([records[~nodes], first]))
+    assert agreed["equation6_laplace_error"].eq(0).all()
+    assert agreed["equation6_laplace_resolved"].equals(agreed["equation6_laplace"].rename("equation6_laplace_resolved"))
+    assert single["equation6_laplace_resolved"].isna().all()
+    apart = decay_metrics(records)
+    assert apart["equation6_laplace_resolved"].isna().equals(apart["equation6_laplace_error"] >= 5)
+
+
 def test_the_margin_loss_is_the_cross_entropy_and_stays_exact_where_that_is_0() -> None:
     logits, targets = torch.randn(6, 10).double(), torch.arange(6)
     assert float(margin_loss(logits, targets)) == pytest.approx(float(nn.functional.cross_entropy(logits, targets)))
