@@ -36,8 +36,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     `…_best`: a version's right-hand side at its best σ; `…_margin` what it exceeds the gap by; `tightest` the least of
     the valid versions; `complexity_share` the part of the complexity in the version with the maximum and the prior at
     the initial weights. `free_margin_as_assumed` is `free_margin` over those σ alone where the theorem's assumption
-    holds, that noise does not lower the test loss; missing where it holds at none. `log10_noise_over_ball`: noise of standard deviation σ against the worst step of length σ.
-    `assumption_margin`: the least E L(θ + ε) − L(θ) over σ, on test images. `union_price`: relative cost of the grids.
+    holds, that noise does not lower the test loss; missing where it holds at none. `log10_noise_over_ball`: noise
+    of standard deviation σ against the worst step of length σ. `assumption_margin`: the least E L(θ + ε) − L(θ)
+    over σ, on test images. `union_price`: relative cost of the grids.
     """
     rows = right_hand_sides(records)
     groups = rows.groupby("run", sort=False)
