@@ -16,7 +16,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     At the step size beyond which the mean loss is unbounded, `<noise>_log_frobenius` is log η‖H‖_F, `<noise>_log_trace`
     log η Tr H; `geometry_condition` is η‖H‖_F/√B and `isotropic_condition` η Tr H/√(mB), at most 1 by the lecture.
-    `<noise>_log_share_of_limit` is log(η λ₁/2), of that step size over gradient descent's limit 2/λ₁.
     `log_frobenius_ratio` is isotropic minus geometry-aware. `<noise>_simulation` is the simulated mean loss over the
     one predicted (NaN where it was not simulated).
     """
@@ -27,7 +26,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         table[f"{noise}_log_frobenius"] = np.log(part["frobenius"])
         table[f"{noise}_log_trace"] = np.log(part["trace"])
         table[f"{noise}_largest"] = part["largest"]
-        table[f"{noise}_log_share_of_limit"] = np.log(part["largest"] / 2)
         simulated = "simulated" in part
         table[f"{noise}_simulation"] = part["simulated"] / part["predicted"] if simulated else np.nan
     batch, parameters = settings["batch_size"], settings["parameters"]
