@@ -184,7 +184,8 @@ paper.figure(
 paper.figure("fig4_matched_loss", "fig4-*-loss*")
 
 # %% [markdown]
-# The learning rates, in the same way.
+# The learning rates, in the same way. The caption's batch has 256 images, as at paper scale alone, so that the paper's
+# statements are decided from there on.
 
 # %%
 paper.figure(

@@ -17,11 +17,12 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     table = run_metrics(records).join(records.groupby("run", sort=False)[["noise_scale", "rule"]].first())
     table["scale"] = np.where(table["rule"] == "plain", 0.0, table["noise_scale"])
     table["trace"] = 10 ** table["log_trace"]
+    once = (records["curvature_times"] == 1).all()
     columns = {
         "time_to_grok": "steps to 99 %",
         "fluctuation": "fluctuation after 99 % (points)",
         "final_accuracy": "final accuracy (%)",
-        "trace": "Tr H, last third",
+        "trace": "Tr H at the end" if once else "Tr H, last third",
     }
     figure, panels = subplots(2, 2, size=(7.6, 5.6))
     places = sorted(table["scale"].unique())

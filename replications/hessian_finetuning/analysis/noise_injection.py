@@ -22,7 +22,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
             log_test_trace, log_sharpness: base 10, NaN where not positive. With the suffix `_standard_error` the error
             of the estimator.
         trace_per_nat_curve, loss_gap_curve, log_training_loss_curve: lists over all measurements: Tr H of the training
-            loss over that loss, test minus training loss, and log10 of the training loss.
+            loss, on `curvature_examples`, over the loss of all training examples, test minus training loss, and log10
+            of the training loss.
         log_training_loss: base 10. loss_gap: test minus training loss in nats.
         test_accuracy, validation_accuracy: in %. gradients: work spent, in gradients of a mini-batch.
         regime_reached: the run is complete and fine-tuning lowered the training loss.
