@@ -215,5 +215,5 @@ def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
     )
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-            archive.extractall(folder, filter="data")
+            archive.extractall(folder)  # git's own archive; the argument `filter` is not in every Python 3.11
         yield Path(folder)
