@@ -19,10 +19,20 @@ from common.claims.estimates import SEED
 from common.errors import UserError
 from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
+from common.experiments.provenance import git
 from common.experiments.replication import Replication
 from common.files import published, read_json, read_json_or, write_json
 from common.workflow.analyse import metric_file
-from common.workflow.rules import Rule, check_older, check_published, claim_digest, rules, rules_at, since
+from common.workflow.rules import (
+    Rule,
+    check_older,
+    check_published,
+    claim_digest,
+    metrics_at,
+    rules,
+    rules_at,
+    since,
+)
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
 _UNDECIDED = ("not decidable at this scale", "not run")
@@ -62,6 +72,11 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         commits = sorted({fact["commit"] for fact in facts})
         checked = [claim for claim in claims if claim.experiment == experiment]
         same = {c.id for c in checked if _same_numbers(c, then.get(experiment, []), fresh.get(experiment, []))}
+        others = [c for c in checked if c.id not in same and _other_code(now[c.id], before.get(c.id))]
+        if others and (commit := _commit_of_metrics(replication, others, before, place, scale)):
+            records = analysis / f"{experiment}.parquet"
+            former = metrics_at(replication, experiment, records, commit)
+            same |= {c.id for c in others if _same_numbers(c, former, fresh.get(experiment, []))}
         for claim in checked:
             check_published(claim, now[claim.id], before.get(claim.id), same_numbers=claim.id in same, scale=scale)
         rule = {name: replace(rule, metrics="") if name in same else rule for name, rule in now.items()}
@@ -185,13 +200,31 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
     return {entry["id"]: entry for entry in read_json_or(path, [])}
 
 
+def _other_code(now: Rule, before: Mapping[str, Any] | None) -> bool:
+    """Whether the code of a claim's metrics is not that by which it was published."""
+    return bool(before and before.get("decided_by", {}).get("metrics") not in (None, "", now.metrics))
+
+
+def _commit_of_metrics(
+    replication: Replication, claims: Sequence[Claim], before: Mapping[str, Any], place: Path, scale: str
+) -> str | None:
+    """The last commit of published evidence whose code of metrics is that by which these claims were published."""
+    listed = git(replication.root, "log", "--format=%H", "--", str(place / "verdicts.json")) or ""
+    for commit in listed.split():
+        then = rules_at(replication, commit, scale)
+        if any(c.id in then and then[c.id].metrics == before[c.id]["decided_by"]["metrics"] for c in claims):
+            return commit
+    return None
+
+
 def _same_numbers(claim: Claim, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether what a claim reads of each run is what was published of it, to six digits."""
+    """Whether what a claim reads of each run is the same by both tables, to six digits."""
     names = ("regime_reached", *claim.estimate.variables())
     before, after = ({str(row["run"]): row for row in rows} for rows in (then, now))
-    return before.keys() == after.keys() and all(
-        before[run].get(name) == after[run].get(name) or _close(before[run].get(name), after[run].get(name))
-        for run in before
+    return before.keys() <= after.keys() and all(
+        before.get(run, {}).get(name) == after[run].get(name)
+        or _close(before.get(run, {}).get(name), after[run].get(name))
+        for run in after
         for name in names
     )
 

@@ -6,7 +6,9 @@ has to say what changed and which seeds had been seen.
 """
 
 import io
+import os
 import subprocess
+import sys
 import tarfile
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
@@ -91,6 +93,31 @@ def rules_at(replication: Replication, commit: str, scale: str) -> dict[str, Rul
             return rules(find(root, replication.name), scale, claims.values())
         except UserError:
             return {name: Rule(claim_digest(claim)) for name, claim in claims.items()}
+
+
+_FORMER_METRICS = """
+import sys, importlib, pandas
+analysis, records, rows = sys.argv[1:]
+table = importlib.import_module(analysis).metrics(pandas.read_parquet(records))
+table.reset_index().to_json(rows, orient="records", double_precision=15)
+"""
+
+
+def metrics_at(replication: Replication, experiment: str, records: Path, commit: str) -> list[dict[str, Any]]:
+    """What `metrics()` of a commit says of the records in a file, a row a run; computed by a process of its own.
+
+    Raises:
+        UserError: that code does not run on these records.
+    """
+    analysis = f"replications.{replication.name}.analysis.{experiment}"
+    with _files_of(replication, commit) as root:
+        rows = root / "rows.json"
+        command = [sys.executable, "-c", _FORMER_METRICS, analysis, str(records), str(rows)]
+        done = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True)
+        if done.returncode:
+            raise UserError(f"publish: the metrics of {experiment} as of commit {commit[:12]} cannot be computed.")
+        found: list[dict[str, Any]] = read_json(rows)
+        return found
 
 
 def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
