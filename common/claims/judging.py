@@ -1,6 +1,5 @@
 """From a claim and the runs of one scale to its verdict."""
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, o
 from common.claims.checking import check
 from common.claims.estimates import SEED
 from common.claims.estimation import MINIMAL_SETTINGS, Measurement, measure
-from common.claims.schema import Claim, FormerRule
+from common.claims.schema import Amendment, Claim, FormerRule
 from common.claims.size import size_of
 from common.claims.verdicts import (
     CONTRADICTED,
@@ -77,11 +76,7 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
         decidable_from=claim.decidable_from,
         smallest_effect=claim.smallest_effect,
         amended=[amendment.model_dump(mode="json", exclude_unset=True) for amendment in claim.amended],
-        former=[
-            _before(amendment.date, amendment.former, then, table, axes, scale)
-            for amendment, then in claim.former()
-            if amendment.former
-        ],
+        former=[_before(amendment, then, table, axes, scale) for amendment, then in claim.former() if amendment.former],
         seen=sorted(seen),
         turns_without=turns,
         size=size_of(claim.size, found.measurement, found.n) if claim.size and found.verdict in DECIDED else None,
@@ -125,11 +120,10 @@ def _turns_without(
     ]
 
 
-def _before(
-    date: datetime.date, former: FormerRule, claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str
-) -> dict[str, Any]:
+def _before(amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str) -> dict[str, Any]:
     """What an amendment replaced, and what that says of the same runs if it decides."""
-    entry: dict[str, Any] = {"date": date.isoformat(), "rule": former_text(former, claim), "verdict": None}
+    former = amendment.former or FormerRule()
+    entry: dict[str, Any] = {"date": amendment.date.isoformat(), "rule": former_text(former, claim), "verdict": None}
     if not former.decides:
         others = "It had other settings, and these runs are of the present ones."
         return {**entry, "reason": others if former.settings else "Nothing that decides it was changed."}

@@ -37,8 +37,9 @@ def dirty(root: Path) -> bool | None:
     if not git(root, "rev-parse", "HEAD"):
         return None
     excluded = [f":(exclude){path}" for path in GENERATED]
-    changed = git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)
-    return bool(changed or git(root, "ls-files", "--others", "--exclude-standard", "--", *SOURCE))
+    changed = ["status", "--porcelain", "--untracked-files=no", "--", ".", *excluded]
+    unknown = ["ls-files", "--others", "--exclude-standard", "--", *SOURCE]
+    return bool(git(root, *changed) or git(root, *unknown))
 
 
 def lock_digests(root: Path) -> dict[str, str]:

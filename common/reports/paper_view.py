@@ -85,7 +85,7 @@ class PaperView:
             raise UserError(sentence if published else self._missing("experiment", experiment, known))
         return pd.read_parquet(path)
 
-    def figure(self, name: str, *claims: str, experiment: str | None = None) -> Card:
+    def figure(self, name: str, claims: Sequence[str] = (), experiment: str | None = None) -> Card:
         """The saved figure `name`, and below it what `summary` says of `claims`.
 
         Args:

@@ -47,7 +47,7 @@ paper.figure("along_training")
 # level at the end (open symbols), and as one that is not on the plateau.
 
 # %%
-paper.figure("thresholds", "fig1-*", "heavy-ball-*", "nesterov-*")
+paper.figure("thresholds", ["fig1-*", "heavy-ball-*", "nesterov-*"])
 
 # %% [markdown]
 # ## Cross-entropy leaves the edge again
@@ -56,7 +56,7 @@ paper.figure("thresholds", "fig1-*", "heavy-ball-*", "nesterov-*")
 # length of its own (D7), and is compared where both losses have fallen by the same factor.
 
 # %%
-paper.figure("descent", "cross-entropy-*", "squared-error-does-not-fall")
+paper.figure("descent", ["cross-entropy-*", "squared-error-does-not-fall"])
 
 # %% [markdown]
 # ## What a quadratic model says
@@ -66,4 +66,4 @@ paper.figure("descent", "cross-entropy-*", "squared-error-does-not-fall")
 # that training diverges, and what holds the network is in the higher orders that it leaves out.
 
 # %%
-paper.figure("expansion", "quadratic-model-*", "network-does-not-diverge-at-the-edge")
+paper.figure("expansion", ["quadratic-model-*", "network-does-not-diverge-at-the-edge"])

@@ -29,7 +29,7 @@ paper = open_paper()
 # smaller.
 
 # %%
-paper.figure("fig2_update_step", "fig2-*")
+paper.figure("fig2_update_step", ["fig2-*"])
 
 # %% [markdown]
 # ## Figure 4
@@ -55,11 +55,7 @@ paper.summary(["fig4a-*", "fig4b-*", "small-decay-groks-*"])
 # %%
 paper.figure(
     "fig4_fluctuation",
-    "fig4c-*",
-    "fig4d-noise-*",
-    "fig4d-grokking-is-delayed",
-    "fig4d-late-*",
-    "fig4d-more-stable-than-smaller-steps",
+    ["fig4c-*", "fig4d-noise-*", "fig4d-grokking-is-delayed", "fig4d-late-*", "fig4d-more-stable-than-smaller-steps"],
 )
 
 # %% [markdown]
@@ -86,10 +82,7 @@ paper.summary(
 # %%
 paper.figure(
     "fig4_hessian",
-    "fig4d-lower-trace",
-    "fig4d-lower-validation-trace",
-    "fig4d-lower-sharpness",
-    "fig4d-lower-*-per-nat",
+    ["fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat"],
 )
 
 # %% [markdown]
@@ -107,10 +100,10 @@ paper.summary(["fig4d-lower-*-steps"])
 paper.figure("operations")
 
 # %%
-paper.figure("operations_fluctuation", "operations-*")
+paper.figure("operations_fluctuation", ["operations-*"])
 
 # %%
-paper.figure("noise_scale", "noise-scale-*")
+paper.figure("noise_scale", ["noise-scale-*"])
 
 # %% [markdown]
 # ## Both sides against one
@@ -121,7 +114,7 @@ paper.figure("noise_scale", "noise-scale-*")
 # compares the two by what training comes to; the variances are ours.
 
 # %%
-paper.figure("gradient_variance", "nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic")
+paper.figure("gradient_variance", ["nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic"])
 
 # %% [markdown]
 # ## Matrix sensing
@@ -129,14 +122,14 @@ paper.figure("gradient_variance", "nso-variance-*", "wp-sgd-variance-*", "contro
 # one, and is the flatter one nearer to the truth?
 
 # %%
-paper.figure("matrix_sensing", "sensing-*")
+paper.figure("matrix_sensing", ["sensing-*"])
 
 # %% [markdown]
 # ## Controls
 # With shuffled answers nothing can be generalised; dividing the table anew must not matter.
 
 # %%
-paper.figure("controls", "control-shuffled-answers-do-not-generalise", "control-equal-arms-agree")
+paper.figure("controls", ["control-shuffled-answers-do-not-generalise", "control-equal-arms-agree"])
 
 # %% [markdown]
 # ## How far this reaches

@@ -21,7 +21,7 @@ paper = open_paper()
 # its tokens, so its upper layers are given the mean; BERT's pooler reads the first position (D3).
 
 # %%
-paper.figure("frozen_features", "frozen-*")
+paper.figure("frozen_features", ["frozen-*"])
 
 # %% [markdown]
 # ## Fig. 1: noise in the weights
@@ -36,12 +36,14 @@ paper.figure("fig1")
 # %%
 paper.figure(
     "fig1_gap",
-    "fig1-digits-relu",
-    "fig1-molecules-relu",
-    "fig1-text-smooth",
-    "fig1-digits-smooth",
-    "fig1-molecules-smooth",
-    "fig1-*-small-sigma",
+    [
+        "fig1-digits-relu",
+        "fig1-molecules-relu",
+        "fig1-text-smooth",
+        "fig1-digits-smooth",
+        "fig1-molecules-smooth",
+        "fig1-*-small-sigma",
+    ],
 )
 
 # %% [markdown]
@@ -61,7 +63,7 @@ paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-w
 # does it still fall as fast?
 
 # %%
-paper.figure("claim2", "claim2-*")
+paper.figure("claim2", ["claim2-*"])
 
 # %% [markdown]
 # ## Theorem 1
@@ -73,12 +75,14 @@ paper.figure("claim2", "claim2-*")
 # %%
 paper.figure(
     "theorem1",
-    "theorem1-holds-*",
-    "theorem1-within-*",
-    "theorem1-is-*",
-    "theorem1-below-mcallester",
-    "mcallester-holds",
-    "catoni-holds",
+    [
+        "theorem1-holds-*",
+        "theorem1-within-*",
+        "theorem1-is-*",
+        "theorem1-below-mcallester",
+        "mcallester-holds",
+        "catoni-holds",
+    ],
 )
 
 # %% [markdown]
@@ -103,12 +107,14 @@ paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with
 # %%
 paper.figure(
     "fig2",
-    "fig2-image-measure-correlates-with-the-gap",
-    "fig2-image-measure-on-test-points-correlates",
-    "fig2-image-measure-says-something",
-    "fig2-text-measure-correlates-with-the-gap",
-    "fig2-text-measure-on-test-points-correlates",
-    "fig2-text-measure-says-something",
+    [
+        "fig2-image-measure-correlates-with-the-gap",
+        "fig2-image-measure-on-test-points-correlates",
+        "fig2-image-measure-says-something",
+        "fig2-text-measure-correlates-with-the-gap",
+        "fig2-text-measure-on-test-points-correlates",
+        "fig2-text-measure-says-something",
+    ],
 )
 
 # %% [markdown]
@@ -126,7 +132,7 @@ paper.figure("fig2_methods")
 # methods, on which points is it measured, and is there more in it than how well the training data are fitted?
 
 # %%
-paper.figure("fig2_correlations", "fig2-image-measure-beats-*", "fig2-text-measure-beats-*")
+paper.figure("fig2_correlations", ["fig2-image-measure-beats-*", "fig2-text-measure-beats-*"])
 
 # %%
 paper.summary(
@@ -150,7 +156,8 @@ paper.summary(
 
 # %%
 paper.figure(
-    "fig3", "fig3-image-nso-trace-*", "fig3-image-nso-sharpness-*", "fig3-text-nso-trace-*", "fig3-text-nso-sharpness-*"
+    "fig3",
+    ["fig3-image-nso-trace-*", "fig3-image-nso-sharpness-*", "fig3-text-nso-trace-*", "fig3-text-nso-sharpness-*"],
 )
 
 # %% [markdown]
@@ -183,4 +190,4 @@ paper.summary(["fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-
 # Does it cost accuracy?
 
 # %%
-paper.figure("fig3_validation", "fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*")
+paper.figure("fig3_validation", ["fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*"])

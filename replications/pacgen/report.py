@@ -43,10 +43,12 @@ paper.figure("fig1c")
 # %%
 paper.figure(
     "fig1d",
-    "fig1-psi-higher-at-the-sharp-minimum",
-    "fig1-bounds-similar",
-    "fig1-sharp-fits-the-labels-better",
-    "fig1-flat-boundary-is-simpler",
+    [
+        "fig1-psi-higher-at-the-sharp-minimum",
+        "fig1-bounds-similar",
+        "fig1-sharp-fits-the-labels-better",
+        "fig1-flat-boundary-is-simpler",
+    ],
 )
 
 # %% [markdown]
@@ -56,10 +58,12 @@ paper.figure(
 # %%
 paper.figure(
     "fig1_fresh_data",
-    "fig1-flat-generalises-better",
-    "fig1-gap-larger-at-the-sharp-minimum",
-    "fig1-flat-seldom-better",
-    "fig1-premise-is-rare",
+    [
+        "fig1-flat-generalises-better",
+        "fig1-gap-larger-at-the-sharp-minimum",
+        "fig1-flat-seldom-better",
+        "fig1-premise-is-rare",
+    ],
 )
 
 # %% [markdown]
@@ -82,10 +86,12 @@ Markdown("; ".join(f"{name.removeprefix('rejected_').replace('_', ' ')}: {count}
 # %%
 paper.figure(
     "fig3",
-    "fig3-gap-grows-with-batch-size",
-    "fig3-psi-grows-with-batch-size",
-    "fig3-psi-follows-the-gap",
-    "fig3-test-error-grows-with-batch-size",
+    [
+        "fig3-gap-grows-with-batch-size",
+        "fig3-psi-grows-with-batch-size",
+        "fig3-psi-follows-the-gap",
+        "fig3-test-error-grows-with-batch-size",
+    ],
 )
 
 # %% [markdown]
@@ -95,17 +101,17 @@ paper.figure(
 # none of them.
 
 # %%
-paper.figure("fig3_matched_loss", "fig3-*-loss*")
+paper.figure("fig3_matched_loss", ["fig3-*-loss*"])
 
 # %% [markdown]
 # ## Learning rate
 # Here the paper reports that smaller learning rates have a larger gap and a larger $\Psi$.
 
 # %%
-paper.figure("fig5", "fig5-*-with-learning-rate", "fig5-psi-follows-the-gap")
+paper.figure("fig5", ["fig5-*-with-learning-rate", "fig5-psi-follows-the-gap"])
 
 # %%
-paper.figure("fig5_matched_loss", "fig5-*-loss*")
+paper.figure("fig5_matched_loss", ["fig5-*-loss*"])
 
 # %% [markdown]
 # ## What is inside Ψ?
@@ -121,11 +127,13 @@ paper.figure("fig3_readings")
 # %%
 paper.figure(
     "fig5_readings",
-    "fig3-no-curvature-without-rho",
-    "fig5-no-curvature-without-rho",
-    "fig3-floor-falls-with-batch-size",
-    "fig3-psi-follows-rho",
-    "fig5-psi-follows-rho",
+    [
+        "fig3-no-curvature-without-rho",
+        "fig5-no-curvature-without-rho",
+        "fig3-floor-falls-with-batch-size",
+        "fig3-psi-follows-rho",
+        "fig5-psi-follows-rho",
+    ],
 )
 
 # %% [markdown]
@@ -149,12 +157,14 @@ Markdown(
 # %%
 paper.figure(
     "fig3_curvature",
-    "fig3-squared-gradients-fall-with-batch-size",
-    "fig3-hessian-trace-does-not-fall-with-batch-size",
-    "fig3-psi-at-*",
-    "fig5-psi-at-one-batch-size-follows-the-gap",
-    "fig3-psi-of-*",
-    "fig5-psi-of-the-hessian-follows-the-gap",
+    [
+        "fig3-squared-gradients-fall-with-batch-size",
+        "fig3-hessian-trace-does-not-fall-with-batch-size",
+        "fig3-psi-at-*",
+        "fig5-psi-at-one-batch-size-follows-the-gap",
+        "fig3-psi-of-*",
+        "fig5-psi-of-the-hessian-follows-the-gap",
+    ],
 )
 
 # %%
@@ -177,11 +187,11 @@ paper.summary(["*-given-its-floor", "*-given-the-gradients"])
 
 # %%
 paper.figure(
-    "fig4", "fig4-gap-grows-*", "fig4-psi-grows-*", "fig4-psi-follows-the-gap", "fig4-psi-follows-the-gap-momentum"
+    "fig4", ["fig4-gap-grows-*", "fig4-psi-grows-*", "fig4-psi-follows-the-gap", "fig4-psi-follows-the-gap-momentum"]
 )
 
 # %%
-paper.figure("fig4_matched_loss", "fig4-*-loss*")
+paper.figure("fig4_matched_loss", ["fig4-*-loss*"])
 
 # %% [markdown]
 # The learning rates, in the same way. The caption's batch has 256 images, as at paper scale alone, so that the paper's
@@ -189,11 +199,11 @@ paper.figure("fig4_matched_loss", "fig4-*-loss*")
 
 # %%
 paper.figure(
-    "fig6", "fig6-gap-falls-*", "fig6-psi-falls-*", "fig6-psi-follows-the-gap", "fig6-psi-follows-the-gap-momentum"
+    "fig6", ["fig6-gap-falls-*", "fig6-psi-falls-*", "fig6-psi-follows-the-gap", "fig6-psi-follows-the-gap-momentum"]
 )
 
 # %%
-paper.figure("fig6_matched_loss", "fig6-*-loss*")
+paper.figure("fig6_matched_loss", ["fig6-*-loss*"])
 
 # %% [markdown]
 # What of $\Psi$ is curvature here?
@@ -204,10 +214,12 @@ paper.figure("fig4_readings")
 # %%
 paper.figure(
     "fig6_readings",
-    "fig4-no-curvature-without-rho",
-    "fig6-no-curvature-without-rho",
-    "fig4-psi-at-one-batch-size-follows-the-gap",
-    "fig6-psi-at-one-batch-size-follows-the-gap",
+    [
+        "fig4-no-curvature-without-rho",
+        "fig6-no-curvature-without-rho",
+        "fig4-psi-at-one-batch-size-follows-the-gap",
+        "fig6-psi-at-one-batch-size-follows-the-gap",
+    ],
 )
 
 # %%
@@ -232,10 +244,12 @@ paper.figure("fig2")
 # %%
 paper.figure(
     "tradeoff",
-    "fig2-*",
-    "eq9-rise-below-sharpness",
-    "sharpness-and-complexity-pull-apart",
-    "complexity-falls-with-the-perturbation",
+    [
+        "fig2-*",
+        "eq9-rise-below-sharpness",
+        "sharpness-and-complexity-pull-apart",
+        "complexity-falls-with-the-perturbation",
+    ],
 )
 
 # %% [markdown]
@@ -243,14 +257,14 @@ paper.figure(
 # the third-order term was loosened twice. Is it also the best in (7), and for the quantity that (7) bounds?
 
 # %%
-paper.figure("best_perturbation", "lemma6-*", "sharpness-is-mostly-rho")
+paper.figure("best_perturbation", ["lemma6-*", "sharpness-is-mostly-rho"])
 
 # %% [markdown]
 # Lemma 5 sums over the diagonal and needs independent perturbations. Lemma 9 takes the largest eigenvalue and allows
 # any. Here the coordinates are fully correlated, moving along a diagonal of the neighbourhood.
 
 # %%
-paper.figure("correlated", "lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence")
+paper.figure("correlated", ["lemma9-holds-for-correlated-perturbations", "lemma5-needs-independence"])
 
 # %% [markdown]
 # ## One function, other weights
@@ -260,12 +274,14 @@ paper.figure("correlated", "lemma9-holds-for-correlated-perturbations", "lemma5-
 # %%
 paper.figure(
     "reparametrisation",
-    "trace-changes-at-alpha-*",
-    "sharpness-changes-at-alpha-*",
-    "bound-*",
-    "psi-change-is-small",
-    "psi-changes-less-than-sharpness",
-    "psi-moves-more-with-alpha-than-with-training",
+    [
+        "trace-changes-at-alpha-*",
+        "sharpness-changes-at-alpha-*",
+        "bound-*",
+        "psi-change-is-small",
+        "psi-changes-less-than-sharpness",
+        "psi-moves-more-with-alpha-than-with-training",
+    ],
 )
 
 # %% [markdown]
@@ -275,7 +291,7 @@ paper.figure(
 
 # %%
 paper.figure(
-    "reparametrisation_psi", "psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-trivial", "eq23-*"
+    "reparametrisation_psi", ["psi-without-epsilon-and-rho-is-invariant", "that-invariance-is-trivial", "eq23-*"]
 )
 
 # %% [markdown]
@@ -291,12 +307,14 @@ paper.figure("toy_bounds")
 # %%
 paper.figure(
     "network_bounds",
-    "toy-*",
-    "network-lemma6-corrected-holds",
-    "network-lemma8-*",
-    "network-theorem7-*",
-    "network-lemma6-vacuous",
-    "network-divergence-dominates",
+    [
+        "toy-*",
+        "network-lemma6-corrected-holds",
+        "network-lemma8-*",
+        "network-theorem7-*",
+        "network-lemma6-vacuous",
+        "network-divergence-dominates",
+    ],
 )
 
 # %% [markdown]
@@ -306,10 +324,12 @@ paper.figure(
 # %%
 paper.figure(
     "network_tradeoff",
-    "network-lemma6-optimum-minimises-12",
-    "network-best-perturbation-is-wider",
-    "network-rise-below-sharpness",
-    "network-sharpness-is-loose",
+    [
+        "network-lemma6-optimum-minimises-12",
+        "network-best-perturbation-is-wider",
+        "network-rise-below-sharpness",
+        "network-sharpness-is-loose",
+    ],
 )
 
 # %% [markdown]
@@ -325,15 +345,17 @@ paper.figure(
 # %%
 paper.figure(
     "fig7",
-    "fig7-cifar10-training-*",
-    "fig7-cifar10-test-accuracy-rises",
-    "fig7-cifar10-as-printed-hardly-learns",
-    "fig7-cifar100-training-*",
-    "fig7-cifar100-test-accuracy-rises",
-    "fig7-cifar100-as-printed-hardly-learns",
-    "fig7-tiny-imagenet-training-*",
-    "fig7-tiny-imagenet-test-accuracy-rises",
-    "fig7-tiny-imagenet-as-printed-hardly-learns",
+    [
+        "fig7-cifar10-training-*",
+        "fig7-cifar10-test-accuracy-rises",
+        "fig7-cifar10-as-printed-hardly-learns",
+        "fig7-cifar100-training-*",
+        "fig7-cifar100-test-accuracy-rises",
+        "fig7-cifar100-as-printed-hardly-learns",
+        "fig7-tiny-imagenet-training-*",
+        "fig7-tiny-imagenet-test-accuracy-rises",
+        "fig7-tiny-imagenet-as-printed-hardly-learns",
+    ],
 )
 
 # %% [markdown]
@@ -342,12 +364,14 @@ paper.figure(
 # %%
 paper.figure(
     "fig7_differences",
-    "fig7-cifar10-more-*",
-    "fig7-cifar10-a-*",
-    "fig7-cifar100-more-*",
-    "fig7-cifar100-a-*",
-    "fig7-tiny-imagenet-more-*",
-    "fig7-tiny-imagenet-a-*",
+    [
+        "fig7-cifar10-more-*",
+        "fig7-cifar10-a-*",
+        "fig7-cifar100-more-*",
+        "fig7-cifar100-a-*",
+        "fig7-tiny-imagenet-more-*",
+        "fig7-tiny-imagenet-a-*",
+    ],
 )
 
 # %% [markdown]
@@ -359,7 +383,7 @@ paper.figure(
 # the weight in the first epoch. Only weights whose gate is open are counted.
 
 # %%
-paper.figure("fig7_levels", "fig7-*-decides-little")
+paper.figure("fig7_levels", ["fig7-*-decides-little"])
 
 # %% [markdown]
 # ## Controls
@@ -367,7 +391,7 @@ paper.figure("fig7_levels", "fig7-*-decides-little")
 # none. Whether $\Psi$ is higher with shuffled labels is a question of ours.
 
 # %%
-paper.figure("controls", "control-*")
+paper.figure("controls", ["control-*"])
 
 # %% [markdown]
 # ## How far this reaches

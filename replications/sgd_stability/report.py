@@ -28,10 +28,7 @@ paper = open_paper()
 # %%
 paper.figure(
     "fig3",
-    "fig3-bad-minima-exist",
-    "fig3-descent-finds-a-good-one",
-    "fig3-bad-minimum-is-sharper",
-    "fig3-bad-minimum-is-unstable-for-descent",
+    ["fig3-*"],
 )
 
 # %% [markdown]
@@ -43,7 +40,7 @@ paper.figure(
 # small version of it.
 
 # %%
-paper.figure("fig4", "fig4-*")
+paper.figure("fig4", ["fig4-*"])
 
 # %% [markdown]
 # ## The landscape
@@ -51,7 +48,7 @@ paper.figure("fig4", "fig4-*")
 # connections and smooth with them. At laptop scale the networks are shallow and thin, and this is an illustration.
 
 # %%
-paper.figure("fig5", "fig5-*")
+paper.figure("fig5", ["fig5-*"])
 
 # %% [markdown]
 # The **flat minima hypothesis** has two parts: SGD finds flatter minima, and flatter minima generalise better. The best
@@ -59,14 +56,14 @@ paper.figure("fig5", "fig5-*")
 # large-batch end lies in the narrower valley.
 
 # %%
-paper.figure("fig6", "fig6-*")
+paper.figure("fig6", ["fig6-*"])
 
 # %% [markdown]
 # The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
 # dimensions. Its absolute value grows with the number of parameters; what is compared are the batches.
 
 # %%
-paper.figure("table4", "table4-*", "large-batches-end-at-a-larger-sharpness")
+paper.figure("table4", ["table4-*", "large-batches-end-at-a-larger-sharpness"])
 
 # %% [markdown]
 # After equally many epochs the small batches have taken 24 times as many steps and fitted much closer, and near a fit
@@ -76,7 +73,7 @@ paper.figure("table4", "table4-*", "large-batches-end-at-a-larger-sharpness")
 paper.summary(["sharper-at-equal-training-loss"])
 
 # %%
-paper.figure("table2", "table2-*")
+paper.figure("table2", ["table2-*"])
 
 # %% [markdown]
 # ## What is flatness?
@@ -84,14 +81,14 @@ paper.figure("table2", "table2-*")
 # an isotropic one, one shaped by the Hessian. The lecture gives all three with an error of order $\rho$.
 
 # %%
-paper.figure("identities", "identity-*")
+paper.figure("identities", ["identity-*"])
 
 # %% [markdown]
 # The usual explanation of why flatness should help is a drawing: if the test loss is the training loss shifted a
 # little, a flat minimum suffers less.
 
 # %%
-paper.figure("fig7", "fig7-shift-costs-more-at-the-sharp-minimum")
+paper.figure("fig7", ["fig7-shift-costs-more-at-the-sharp-minimum"])
 
 # %% [markdown]
 # The lecture calls the drawing misleading, for it says that sharp minima cannot generalise. They can: multiply the
@@ -99,7 +96,7 @@ paper.figure("fig7", "fig7-shift-costs-more-at-the-sharp-minimum")
 # sharpness does not.
 
 # %%
-paper.figure("rescaling", "rescaling-*")
+paper.figure("rescaling", ["rescaling-*"])
 
 # %% [markdown]
 # ## The PAC-Bayes explanation
@@ -108,7 +105,7 @@ paper.figure("rescaling", "rescaling-*")
 # \big(\mathbb{E}_p V - \mathrm{KL}(p \,\|\, \pi)\big)$, of which we compute both sides.
 
 # %%
-paper.figure("donsker_varadhan", "donsker-varadhan-*")
+paper.figure("donsker_varadhan", ["donsker-varadhan-*"])
 
 # %% [markdown]
 # McAllester's theorem then bounds the gap by $\sqrt{(\mathrm{KL} + \log 1/\delta)/2n}$. We test it where every gap is
@@ -121,11 +118,13 @@ paper.figure("donsker_varadhan", "donsker-varadhan-*")
 # %%
 paper.figure(
     "mcallester",
-    "mcallester-as-printed-holds-for-guessers",
-    "chernoff-inequality-*",
-    "printed-proof-*",
-    "hoeffding-fails-for-a-chosen-posterior",
-    "divergence-inside-the-expectation-repairs-it",
+    [
+        "mcallester-as-printed-holds-for-guessers",
+        "chernoff-inequality-*",
+        "printed-proof-*",
+        "hoeffding-fails-for-a-chosen-posterior",
+        "divergence-inside-the-expectation-repairs-it",
+    ],
 )
 
 # %% [markdown]
@@ -139,10 +138,12 @@ paper.figure(
 # %%
 paper.figure(
     "flatness_bound",
-    "flatness-bound-*",
-    "noise-reaches-beyond-the-printed-ball",
-    "union-bound-costs-little",
-    "noise-does-not-lower-the-test-loss",
+    [
+        "flatness-bound-*",
+        "noise-reaches-beyond-the-printed-ball",
+        "union-bound-costs-little",
+        "noise-does-not-lower-the-test-loss",
+    ],
 )
 
 # %% [markdown]
@@ -161,14 +162,16 @@ paper.figure("theorem2")
 # %%
 paper.figure(
     "theorem2_worst_neuron",
-    "theorem2-trace-*",
-    "theorem2-frobenius-*",
-    "theorem2-spectral-*",
-    "theorem2-with-the-printed-root",
-    "theorem2-norm-must-be-squared",
-    "theorem2-fails-for-few-examples",
-    "theorem2-worst-neuron-at-4d",
-    "path-norm-*",
+    [
+        "theorem2-trace-*",
+        "theorem2-frobenius-*",
+        "theorem2-spectral-*",
+        "theorem2-with-the-printed-root",
+        "theorem2-norm-must-be-squared",
+        "theorem2-fails-for-few-examples",
+        "theorem2-worst-neuron-at-4d",
+        "path-norm-*",
+    ],
 )
 
 # %% [markdown]
@@ -178,7 +181,7 @@ paper.figure(
 # but they differ in more than the trace; so we also ask among runs of equal $n$ and equal start.
 
 # %%
-paper.figure("theorem3", "theorem3-*")
+paper.figure("theorem3", ["theorem3-*"])
 
 # %% [markdown]
 # ## When it does not
@@ -188,7 +191,9 @@ paper.figure("theorem3", "theorem3-*")
 # target everywhere: flatness does not tell the two apart.
 
 # %%
-paper.figure("theorem4", "theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too")
+paper.figure(
+    "theorem4", ["theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too"]
+)
 
 # %% [markdown]
 # Sharpness-aware minimisation (SAM) descends along the gradient at the worst point nearby. Which networks does it
@@ -199,7 +204,7 @@ paper.figure("theorem4", "theorem4-memorising-*", "theorem4-printed-*", "theorem
 paper.figure("fig8")
 
 # %%
-paper.figure("fig8_training_loss", "fig8-*")
+paper.figure("fig8_training_loss", ["fig8-*"])
 
 # %% [markdown]
 # The lecture's tables of SAM on ImageNet and SuperGLUE (its Figs. 9 and 10) are quoted, not repeated.
@@ -208,7 +213,7 @@ paper.figure("fig8_training_loss", "fig8-*")
 # Switch from gradient descent to SGD at a minimum that descent has found, and SGD may leave it within a few steps.
 
 # %%
-paper.figure("fig11", "escape-*", "fig11-*")
+paper.figure("fig11", ["escape-*", "fig11-*"])
 
 # %% [markdown]
 # Gradient flow can stay at every minimum. Gradient descent with a large learning rate cannot: of a sharp and a flat
@@ -218,7 +223,7 @@ paper.figure("fig11", "escape-*", "fig11-*")
 paper.figure("fig12")
 
 # %%
-paper.figure("fig13", "fig12-*", "fig13-*")
+paper.figure("fig13", ["fig12-*", "fig13-*"])
 
 # %% [markdown]
 # Between the two lies a range of learning rates that the picture leaves out: the sharp minimum is unstable, yet the
@@ -231,7 +236,7 @@ paper.figure("fig13", "fig12-*", "fig13-*")
 paper.figure("fig14")
 
 # %%
-paper.figure("table1", "table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge")
+paper.figure("table1", ["table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge"])
 
 # %% [markdown]
 # Why does the smallest learning rate of Table 1 stay below? The loss reaches its end before the sharpness has risen so
@@ -245,7 +250,7 @@ paper.figure("table1", "table1-*", "linear-stability-bounds-sharpness", "fig14-*
 paper.figure("fig15")
 
 # %%
-paper.figure("multipliers", "fig15-*", "equation-*")
+paper.figure("multipliers", ["fig15-*", "equation-*"])
 
 # %% [markdown]
 # So besides the sharpness $a = \lambda_1(H)$ counts the **non-uniformity** $s$, the spread of the examples' own
@@ -256,7 +261,7 @@ paper.figure("multipliers", "fig15-*", "equation-*")
 paper.figure("fig16")
 
 # %%
-paper.figure("full_criterion", "fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion")
+paper.figure("full_criterion", ["fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion"])
 
 # %% [markdown]
 # Minima that are uniform are flat, too, because the two measures go together. Part of that is the sweep itself: both
@@ -266,7 +271,7 @@ paper.figure("full_criterion", "fig16-*", "sgd-lies-at-the-edge-of-the-full-crit
 paper.figure("fig17")
 
 # %%
-paper.figure("criterion_by_rate", "fig17-*", "smaller-batches-generalise-better-here")
+paper.figure("criterion_by_rate", ["fig17-*", "smaller-batches-generalise-better-here"])
 
 # %% [markdown]
 # ## Noise follows the curvature
@@ -278,7 +283,7 @@ paper.figure("criterion_by_rate", "fig17-*", "smaller-batches-generalise-better-
 paper.figure("fig18")
 
 # %%
-paper.figure("fig18_cifar10", "fig18-*", "alignment-direction-on-mnist")
+paper.figure("fig18_cifar10", ["fig18-*", "alignment-direction-on-mnist"])
 
 # %% [markdown]
 # Not because all examples are fitted equally well, says the lecture, but because their gradients have similar norms.
@@ -288,14 +293,16 @@ paper.figure("fig18_cifar10", "fig18-*", "alignment-direction-on-mnist")
 # %%
 paper.figure(
     "uniformity",
-    "alignment-errors-less-uniform-than-gradients",
-    "alignment-gradient-norms-are-uniform",
-    "alignment-squared-gradient-norms-are-uniform-too",
-    "alignment-gamma-underestimates",
+    [
+        "alignment-errors-less-uniform-than-gradients",
+        "alignment-gradient-norms-are-uniform",
+        "alignment-squared-gradient-norms-are-uniform-too",
+        "alignment-gamma-underestimates",
+    ],
 )
 
 # %%
-paper.figure("propositions", "proposition1-*", "proposition2-*")
+paper.figure("propositions", ["proposition1-*", "proposition2-*"])
 
 # %% [markdown]
 # ## A bound without the size of the network
@@ -303,7 +310,7 @@ paper.figure("propositions", "proposition1-*", "proposition2-*")
 # calls the bound close to what SGD finds; we take that as a factor of two.
 
 # %%
-paper.figure("size_independence", "size-independence-*")
+paper.figure("size_independence", ["size-independence-*"])
 
 # %% [markdown]
 # That the noise has the shape of the Hessian matters: isotropic noise of the same total variance gives a bound that
@@ -313,7 +320,7 @@ paper.figure("size_independence", "size-independence-*")
 paper.figure("noise_structure")
 
 # %%
-paper.figure("noise_structure_conditions", "noise-structure-*")
+paper.figure("noise_structure_conditions", ["noise-structure-*"])
 
 # %% [markdown]
 # ## How fast SGD leaves
@@ -327,13 +334,15 @@ paper.figure("fig19")
 # %%
 paper.figure(
     "conditions",
-    "theorem4-one-step-ratio",
-    "theorem4-premise-b1",
-    "fig19-*",
-    "stable-minimum-is-not-left",
-    "full-criterion-holds-at-half-rate-b16",
-    "theorem4-is-silent-at-b4",
-    "edge-minimum-is-marginal",
+    [
+        "theorem4-one-step-ratio",
+        "theorem4-premise-b1",
+        "fig19-*",
+        "stable-minimum-is-not-left",
+        "full-criterion-holds-at-half-rate-b16",
+        "theorem4-is-silent-at-b4",
+        "edge-minimum-is-marginal",
+    ],
 )
 
 # %% [markdown]
@@ -341,7 +350,7 @@ paper.figure(
 # A planted effect must be found, and equal arms must agree.
 
 # %%
-paper.figure("controls", "control-*", "theorem2-wrong-weight-shows-a-trend")
+paper.figure("controls", ["control-*", "theorem2-wrong-weight-shows-a-trend"])
 
 # %% [markdown]
 # ## What the slides get wrong

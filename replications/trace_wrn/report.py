@@ -27,16 +27,18 @@ paper = open_paper()
 # %%
 paper.figure(
     "tables_1_to_6",
-    "table1-printed-columns-are-sums",
-    "table5-printed-columns-are-means",
-    "table1-printed-measure-is-equation7",
-    "table5-printed-measure-holds-no-squared-norm",
-    "table1-printed-agreement-is-that-of-the-norm",
-    "table5-printed-agreement-is-that-of-the-norm",
-    "table1-equation7-from-the-columns-falls",
-    "table1-equation7-with-a-as-the-norm-falls",
-    "table5-equation7-from-the-columns-falls",
-    "table5-equation7-with-a-as-the-norm-falls",
+    [
+        "table1-printed-columns-are-sums",
+        "table5-printed-columns-are-means",
+        "table1-printed-measure-is-equation7",
+        "table5-printed-measure-holds-no-squared-norm",
+        "table1-printed-agreement-is-that-of-the-norm",
+        "table5-printed-agreement-is-that-of-the-norm",
+        "table1-equation7-from-the-columns-falls",
+        "table1-equation7-with-a-as-the-norm-falls",
+        "table5-equation7-from-the-columns-falls",
+        "table5-equation7-with-a-as-the-norm-falls",
+    ],
 )
 
 # %% [markdown]
@@ -47,11 +49,13 @@ paper.figure(
 # %%
 paper.figure(
     "table1",
-    "table1-loss-gap-falls-with-decay",
-    "table1-error-gap-falls-with-decay",
-    "table1-*-rises-with-decay",
-    "table1-trace-falls-with-decay",
-    "table1-trace-is-no-indicator",
+    [
+        "table1-loss-gap-falls-with-decay",
+        "table1-error-gap-falls-with-decay",
+        "table1-*-rises-with-decay",
+        "table1-trace-falls-with-decay",
+        "table1-trace-is-no-indicator",
+    ],
 )
 
 # %% [markdown]
@@ -68,10 +72,12 @@ paper.summary(["*-accuracy-rises-with-small-decay"])
 # %%
 paper.figure(
     "table1_measure",
-    "table1-equation7-falls-with-decay",
-    "table1-mean-trace-measure-falls-with-decay",
-    "table1-norm-alone-falls-with-decay",
-    "table1-agreement-is-that-of-the-norm",
+    [
+        "table1-equation7-falls-with-decay",
+        "table1-mean-trace-measure-falls-with-decay",
+        "table1-norm-alone-falls-with-decay",
+        "table1-agreement-is-that-of-the-norm",
+    ],
 )
 
 # %% [markdown]
@@ -89,14 +95,14 @@ paper.summary(["table1-published-*", "table1-trace-column-is-a-mean-over-paramet
 # determinant.
 
 # %%
-paper.figure("equations_6_9", "equation6-*", "equation9-*")
+paper.figure("equations_6_9", ["equation6-*", "equation9-*"])
 
 # %% [markdown]
 # ## Is it invariant?
 # The abstract calls the measure parameterisation invariant. One function can be written with (α W₁, α b₁, W₂/α).
 
 # %%
-paper.figure("parameterisation", "invariance-of-*", "no-invariance-of-a-norm", "no-invariance-of-equation6-laplace")
+paper.figure("parameterisation", ["invariance-of-*", "no-invariance-of-a-norm", "no-invariance-of-equation6-laplace"])
 
 # %% [markdown]
 # A divergence is invariant if prior and posterior are carried over to the new weights. A fixed normal prior is not.
@@ -121,7 +127,7 @@ paper.figure("tables_2_4_5")
 
 # %%
 paper.figure(
-    "theorem1", "theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated", "theorem1-refuted-by-rescaled-layers"
+    "theorem1", ["theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated", "theorem1-refuted-by-rescaled-layers"]
 )
 
 # %% [markdown]
@@ -135,9 +141,11 @@ paper.figure("fig2")
 # %%
 paper.figure(
     "fig2_excess",
-    "fig2-trace-hessian-*",
-    "fig2-squared-hessian-is-too-large-on-a-batch",
-    "fig2-squared-hessian-excess-as-predicted",
+    [
+        "fig2-trace-hessian-*",
+        "fig2-squared-hessian-is-too-large-on-a-batch",
+        "fig2-squared-hessian-excess-as-predicted",
+    ],
 )
 
 # %% [markdown]
@@ -148,9 +156,11 @@ paper.figure(
 # %%
 paper.figure(
     "tables_7_to_9",
-    "table7-improvement-is-significant",
-    "table7-is-not-significant-as-standard-errors",
-    "table8-improves-on-imagenet",
+    [
+        "table7-improvement-is-significant",
+        "table7-is-not-significant-as-standard-errors",
+        "table8-improves-on-imagenet",
+    ],
 )
 
 # %% [markdown]
@@ -158,14 +168,14 @@ paper.figure(
 # penalises? The Hessian in place of G is said to make training fail.
 
 # %%
-paper.figure("tables_7_8", "table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-does-not-diverge")
+paper.figure("tables_7_8", ["table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-does-not-diverge"])
 
 # %% [markdown]
 # Only where the penalty has an effect can one ask whether the trace of an eighth of each mini-batch, at half the cost,
 # does the same. That takes a strength thirty times the document's (D12).
 
 # %%
-paper.figure("sub_batch", "sub-batch-leaves-*")
+paper.figure("sub_batch", ["sub-batch-leaves-*"])
 
 # %% [markdown]
 # ## What it costs
@@ -173,13 +183,13 @@ paper.figure("sub_batch", "sub-batch-leaves-*")
 # random vector over the weights. A random sign for each output has the same mean and needs one differentiation less.
 
 # %%
-paper.figure("cost", "*-wrn")
+paper.figure("cost", ["*-wrn"])
 
 # %% [markdown]
 # ## Controls
 
 # %%
-paper.figure("controls", "control-*")
+paper.figure("controls", ["control-*"])
 
 # %% [markdown]
 # ## How far this reaches

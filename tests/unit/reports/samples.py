@@ -192,7 +192,7 @@ from common.reports import open_paper
 paper = open_paper()
 
 # %%
-paper.figure("fig3", "fig3-given-training-loss")
+paper.figure("fig3", ["fig3-given-training-loss"])
 
 # %%
 table = paper.metrics("batch_size").groupby("batch_size")[["gap", "psi"]].mean().round(3)

@@ -116,7 +116,7 @@ def test_an_open_paper_has_metrics_records_and_figures_in_one_line_each(root: Pa
     assert "8 claims" in repr(paper)
     assert paper.figure("fig3")._repr_mimebundle_()["image/svg+xml"] == SVG
     with pytest.raises(UserError, match="has no claim 'fig3-nothing'"):
-        paper.figure("fig3", "fig3-nothing")
+        paper.figure("fig3", ["fig3-nothing"])
 
 
 @pytest.mark.parametrize(
