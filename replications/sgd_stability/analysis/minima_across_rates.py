@@ -8,10 +8,7 @@ from common.figures import MARKERS, PALETTE, log_axis, points, subplots
 
 from .shared.selected_minima import criterion_figure, minimum_metrics, say_reduced, with_settings
 
-
-def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run: the columns of `minimum_metrics`."""
-    return minimum_metrics(records)
+metrics = minimum_metrics
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
