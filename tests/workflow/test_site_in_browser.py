@@ -27,6 +27,7 @@ def sample_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with every verdict and outcome, published evidence, papers without runs, and one full of hostile text."""
     root = samples.sample_checkout(tmp_path_factory.mktemp("site"))
     samples.write_hostile(root, "hostile", HOSTILE)
+    (root / "analysis" / "laptop" / "hostile" / "figures.json").unlink()  # its figure has no picture to be seen
     for path in sorted(root.glob("replications/*/paper.yaml")):
         build_page(path.parent, "laptop", root)
     build_index(root, "laptop")
