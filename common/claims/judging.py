@@ -125,8 +125,10 @@ def _before(amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Seque
     former = amendment.former or FormerRule()
     entry: dict[str, Any] = {"date": amendment.date.isoformat(), "rule": former_text(former, claim), "verdict": None}
     if not former.decides:
-        others = "It had other settings, and these runs are of the present ones."
-        return {**entry, "reason": others if former.settings else "Nothing that decides it was changed."}
+        same = "Nothing that decides it was changed."
+        made = "Its numbers were made otherwise, and these are made as now." if former.metrics else same
+        reason = "It had other settings, and these runs are of the present ones." if former.settings else made
+        return {**entry, "reason": reason}
     try:
         if len(table):
             check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)

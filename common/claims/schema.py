@@ -99,7 +99,8 @@ class Size(Strict):
 class FormerRule(Strict):
     """What an amendment replaced: the fields that had other values, None where the field was absent.
 
-    `settings` says in words which grid the experiment had.
+    `settings` says in words which grid the experiment had, `metrics` how its numbers were made of the records, the
+    regime included. Of neither there is a verdict: the runs here, and their numbers, are of the present ones.
     """
 
     statement: str | None = Field(None, min_length=1)
@@ -110,7 +111,9 @@ class FormerRule(Strict):
     smallest_effect: float | None = None
     decidable_from: Scale | None = None
     polarity: Polarity | None = None
+    size: Size | None = None
     settings: str | None = None
+    metrics: str | None = None
 
     @property
     def decides(self) -> bool:
@@ -177,8 +180,8 @@ class Claim(Strict):
         past, later = [], self
         for amendment in reversed(self.amended):
             if former := amendment.former:
-                before = {name: getattr(former, name) for name in former.model_fields_set - {"settings"}}
-                later = later.model_copy(update={**before, "amended": (), "size": None})
+                before = {name: getattr(former, name) for name in former.model_fields_set - {"settings", "metrics"}}
+                later = later.model_copy(update={**before, "amended": ()})
                 later._origin = self._origin
             past.append((amendment, later))
         return past[::-1]

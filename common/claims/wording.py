@@ -25,6 +25,10 @@ def former_text(former: FormerRule, claim: Claim) -> str:
     others = former.model_dump(mode="json", include=former.model_fields_set - _IN_THE_RULE)
     if "statement" in others:
         others["statement"] = f"“{others['statement']}”"
+    if "size" in others:
+        others["size"] = (
+            f"{number(former.size.reported)} to a factor of {number(former.size.factor)}" if former.size else "none"
+        )
     rule = [] if former.model_fields_set.isdisjoint(_IN_THE_RULE) else [rule_text(claim)]
     return "; ".join([*rule, *(f"{name.replace('_', ' ')} {value}" for name, value in others.items())])
 

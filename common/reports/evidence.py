@@ -149,9 +149,8 @@ class Evidence:
         published: dict[str, Judged] = {}
         for place in self.published:
             for verdict in place.verdicts:
-                known = published.get(verdict.id)
-                if known is None or (known.verdict.verdict == "not run" and verdict.verdict != "not run"):
-                    published[verdict.id] = self._judged(verdict, stubs.get(verdict.id), place)
+                judged = self._judged(verdict, stubs.get(verdict.id), place)
+                published[verdict.id] = max(published.get(verdict.id, judged), judged, key=lambda one: one.weight)
         for judged in (*live.values(), *published.values()):
             stubs.setdefault(judged.verdict.id, ClaimStub.of(judged.verdict))
         return [ClaimRow(stub, live.get(key), published.get(key)) for key, stub in stubs.items()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.claims import expected_false_verdicts
-from common.claims.verdicts import VERDICTS, Verdict
+from common.claims.verdicts import NOT_DECIDABLE, NOT_RUN, VERDICTS, Verdict
 from common.reports.estimators import EstimatorError
 from common.reports.formats import ClaimStub, scale_rank
 
@@ -29,10 +29,20 @@ class Judged:
     commit: str | None = None
     code_changed: bool | None = None
 
+    @property
+    def weight(self) -> tuple[int, int, bool]:
+        """Of several verdicts of a claim the heaviest is shown: one that decides more, then of the larger scale.
+
+        Where a larger scale could not decide, because its runs did not reach the claim's regime, a smaller one may
+        have; at equal scale this machine's counts.
+        """
+        decides = {NOT_RUN: 0, NOT_DECIDABLE: 1}.get(self.verdict.verdict, 2)
+        return decides, scale_rank(self.scale), not self.published
+
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim with this machine's verdict and the published one of the largest scale."""
+    """A claim with this machine's verdict and the heaviest of the published ones."""
 
     stub: ClaimStub
     live: Judged | None
@@ -44,16 +54,9 @@ class ClaimRow:
 
     @property
     def headline(self) -> Judged | None:
-        """The verdict that the scoreboard counts: of the larger scale; at equal scale this machine's.
-
-        A verdict "not run" gives way to any other.
-        """
+        """The verdict that the index counts, by `Judged.weight`."""
         known = [judged for judged in (self.published, self.live) if judged is not None]
-
-        def weight(judged: Judged) -> tuple[bool, int, bool]:
-            return judged.verdict.verdict != "not run", scale_rank(judged.scale), not judged.published
-
-        return max(known, key=weight, default=None)
+        return max(known, key=lambda judged: judged.weight, default=None)
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from common.claims import Claim, Verdict, judge, load_claims
+from common.claims import Claim, judge, load_claims
 from common.claims.cells import DIVERGED
 from common.claims.estimates import SEED
 from common.errors import UserError
@@ -29,6 +29,7 @@ from common.workflow.rules import (
     check_published,
     claim_digest,
     metrics_at,
+    metrics_digest,
     rules,
     rules_at,
     since,
@@ -137,19 +138,40 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
 
 
 def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[str, Any]]:
-    """What the present rules say of the metrics in `place`, in the order of claims.yaml."""
+    """What the present rules say of the metrics in `place`, in the order of claims.yaml.
+
+    "not run" where these are older than what a claim reads: a column is missing, or an amendment says that its numbers
+    were made otherwise when the runs were published.
+    """
     tables = {name: pd.DataFrame(rows) for name, rows in read_json(place / "metrics.json").items()}
     claims = [claim for claim in load_claims(replication.folder / "claims.yaml") if claim.experiment in tables]
-    return [_judged(claim, tables[claim.experiment], replication.name, scale).to_json() for claim in claims]
+    made = read_json(place / "provenance.json")["experiments"]
+    code = {entry["id"]: entry.get("decided_by", {}).get("metrics") for entry in read_json(place / "verdicts.json")}
+    verdicts = []
+    for claim in claims:
+        table = tables[claim.experiment]
+        current = code.get(claim.id) == metrics_digest(claim, replication)
+        finished = None if current else made[claim.experiment]["finished"]
+        older = _older_metrics(claim, table, finished)
+        verdict = judge(claim, table.iloc[:0] if older else table, paper=replication.name, scale=scale)
+        verdicts.append((replace(verdict, reason=older) if older else verdict).to_json())
+    return verdicts
 
 
-def _judged(claim: Claim, table: pd.DataFrame, paper: str, scale: str) -> Verdict:
-    """The verdict by published metrics; "not run" where they are older than what the claim reads."""
+def _older_metrics(claim: Claim, table: pd.DataFrame, finished: str | None) -> str | None:
+    """Why published metrics are not what a claim reads; None if they are.
+
+    Args:
+        finished: when their last run ended, if the present code of metrics is not known to have made them.
+    """
     missing = [name for name in claim.estimate.variables() if name not in table.columns and name != DIVERGED]
-    if not missing:
-        return judge(claim, table, paper=paper, scale=scale)
-    reason = f"What was published does not hold {missing[0]} yet: it is judged with the next evidence."
-    return replace(judge(claim, table.iloc[:0], paper=paper, scale=scale), reason=reason)
+    if missing:
+        return f"What was published does not hold {missing[0]} yet: it is judged with the next evidence."
+    for amendment in claim.amended:
+        if amendment.former and amendment.former.metrics and finished and finished[:10] <= amendment.date.isoformat():
+            former = f"What was published was made otherwise ({amendment.former.metrics})"
+            return f"{former}: it is judged with the next evidence."
+    return None
 
 
 def _traced(state: RunState, folders: Folders) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Rule:
 def rules(replication: Replication, scale: str, claims: Collection[Claim]) -> dict[str, Rule]:
     """What decides each of `claims` at a scale, as the files of the replication stand."""
     return {
-        claim.id: Rule(claim_digest(claim), _metrics(claim, replication), _settings(claim, replication, scale))
+        claim.id: Rule(claim_digest(claim), metrics_digest(claim, replication), _settings(claim, replication, scale))
         for claim in claims
     }
 
@@ -68,7 +68,8 @@ def claim_digest(claim: Claim) -> str:
     return short_digest(claim.model_dump(mode="json", include=set(DECIDING)))
 
 
-def _metrics(claim: Claim, replication: Replication) -> str:
+def metrics_digest(claim: Claim, replication: Replication) -> str:
+    """Digest of the code that makes what a claim reads from records; '' for an experiment without analysis."""
     if not replication.analysis_file(claim.experiment).is_file():
         return ""
     return replication.code_digest(claim.experiment, "metrics")

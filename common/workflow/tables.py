@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from common.experiments.outcomes import COMPUTED, Results
@@ -50,7 +51,7 @@ def listing_table(rows: Sequence[Mapping[str, Any]]) -> None:
     table = _table(["replication", "document", "experiments"])
     for row in rows:
         table.add_row(row["paper"], escape(f"{row['title']} ({row['year']})"), "\n".join(row["experiments"]))
-    Console().print(table)
+    _console(table).print(table)
 
 
 def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
@@ -62,7 +63,7 @@ def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
     for (paper, experiment), mine in by_experiment.items():
         runs = (sum(job.runs for job in mine), sum(job.current for job in mine), sum(job.due for job in mine))
         table.add_row(paper, experiment, str(len(mine)), *map(str, runs))
-    console = Console()
+    console = _console(table)
     console.print(table)
     due = sum(job.due for job in jobs)
     takes = f"; {duration_text(jobs, cores=2)}." if due else "."
@@ -77,7 +78,6 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
 
     if not found:
         return
-    console = Console()
     table = _table(["experiment", ">jobs", ">hours", ">between", ">wall", ">memory", ">disk", "rests on"])
     for paper in dict.fromkeys(cost.paper for cost in found):
         mine = [cost for cost in found if cost.paper == paper]
@@ -92,6 +92,7 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
             if these:
                 jobs, spent = str(sum(cost.jobs for cost in these)), _spent(total_hours(these), kind)
                 table.add_row(*(paper, jobs, *spent, wall, memory, _disk(these)), style="bold")
+    console = _console(table)
     console.print(table)
     on_gpus = any(cost.gpu for cost in found)
     total, lower, upper = gpu_hours(found) if on_gpus else total_hours(found)
@@ -144,7 +145,7 @@ def status_table(rows: Sequence[Mapping[str, Any]], scale: str, results: Path) -
     table = _table(["replication", "experiment", ">runs", "outcome", "reason"])
     for (paper, experiment, outcome, reason), count in groups.items():
         table.add_row(paper, experiment, str(count), _coloured(outcome), escape(reason))
-    console = Console()
+    console = _console(table)
     console.print(table)
     running = in_flight(results, scale)
     for job in running:
@@ -173,14 +174,17 @@ def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Fol
 
 def claims_table(rows: Sequence[Mapping[str, Any]], scale: str) -> None:
     """Print claims and verdicts."""
-    table = _table(["replication", "claim", ">estimate", ">interval", ">n", "verdict"])
+    table = _table(["claim", ">estimate", ">interval", ">n", "verdict"])
+    paper = None
     for row in rows:
+        if row["paper"] != paper:
+            paper = row["paper"]
+            table.add_row(f"[bold]{paper}[/bold]")
         interval = f"[{row['interval'][0]:.3g}, {row['interval'][1]:.3g}]" if row["interval"] else ""
         estimate = "" if row["estimate"] is None else f"{row['estimate']:.3g}"
         count = "" if row["n"] is None else str(row["n"])
-        cells = (row["paper"], row["id"], estimate, interval, count, _coloured(row["verdict"]))
-        table.add_row(*cells)
-    console = Console()
+        table.add_row(row["id"], estimate, interval, count, _coloured(row["verdict"]))
+    console = _console(table)
     console.print(table)
     console.print(f"{len(rows)} claims at scale {scale}: {counts_text(row['verdict'] for row in rows)}.")
 
@@ -197,21 +201,20 @@ def comparison_table(comparison: "Comparison") -> None:
         )
         return f"{_coloured(verdict.verdict)}{measured}"
 
-    console = Console()
-    console.print(f"A: {comparison.a.label}\nB: {comparison.b.label}")
     table = _table(["replication", "claim", "A", "B"])
     for change in ("verdict", "estimate", "only in A", "only in B"):
         for pair in comparison.changed(change):
             table.add_row(pair.paper, pair.id, words(pair.a), words(pair.b))
-    if table.row_count:
-        console.print(table)
     costs = _table(["replication", "experiment", ">A", ">B", ">B/A", "what differs"])
     for cost in comparison.costs:
         differs = "; ".join(f"{what} {a} → {b}" for what, a, b in cost.environment)
         spent = (duration(cost.a.seconds), duration(cost.b.seconds), number(cost.ratio, 2))
         costs.add_row(cost.paper, cost.experiment, *spent, differs)
-    if costs.row_count:
-        console.print(costs)
+    console = _console(table, costs)
+    console.print(f"A: {comparison.a.label}\nB: {comparison.b.label}")
+    for one in (table, costs):
+        if one.row_count:
+            console.print(one)
     counts = {change: len(comparison.changed(change)) for change in ("verdict", "estimate", "none")}
     console.print(
         f"{len(comparison.claims)} claims: {counts['verdict']} changed their verdict, {counts['estimate']} their "
@@ -224,13 +227,31 @@ def counts_text(values: Iterable[str]) -> str:
     return ", ".join(f"{count} {value}" for value, count in Counter(values).items()) or "none"
 
 
+_NARROWEST = {"claim": 24, "verdict": 13, "document": 20, "reason": 20, "rests on": 20, "what differs": 20}
+"""Characters to which a column of prose may shrink; the others keep their width."""
+
+
 def _table(columns: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         name = column.lstrip(">")
-        justify = "right" if column.startswith(">") else "left"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=name in ("claim", "verdict"))  # type: ignore[arg-type]
+        prose = name in _NARROWEST or name in ("A", "B")
+        table.add_column(
+            name,
+            justify="right" if column.startswith(">") else "left",
+            overflow="fold",
+            no_wrap=not prose,
+            min_width=_NARROWEST.get(name),
+        )
     return table
+
+
+def _console(*tables: Table) -> Console:
+    """A console as wide as the terminal, or as the tables need at least; in a pipe no line of theirs is broken."""
+    console = Console()
+    needed = [Measurement.get(console, console.options.update(max_width=100_000), one) for one in tables]
+    widths = [one.minimum if console.is_terminal else one.maximum for one in needed]
+    return Console(width=max(console.width, *widths))
 
 
 def _coloured(word: str) -> str:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,6 +190,12 @@ def test_an_archive_is_split_and_read_back_and_a_damaged_one_is_one_sentence(
         pass
 
 
+def _published(place: Path) -> dict[str, Any]:
+    verdicts = json.loads((place / "verdicts.json").read_text())
+    (verdict,) = [verdict for verdict in verdicts if verdict["id"] == "fig1-larger-steps-descend-faster"]
+    return dict(verdict)
+
+
 def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(copy: Project) -> None:
     start = copy.git("rev-parse", "HEAD~1")
     copy.succeeds("publish", "decay")
@@ -216,9 +223,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     copy.succeeds("reports", "--no-pages")
     copy.succeeds("publish", "decay")
 
-    (verdict,) = [
-        v for v in json.loads((place / "verdicts.json").read_text()) if v["id"] == "fig1-larger-steps-descend-faster"
-    ]
+    verdict = _published(place)
     assert verdict["rule"].endswith("below 9")
     assert verdict["rule_commit"] == copy.git("rev-parse", "HEAD~1")
     assert (verdict["seen"], verdict["former"][0]["verdict"]) == ([0, 1, 2, 3, 4], "reproduced")
@@ -239,6 +244,16 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     copy.edit("claims.yaml", f"amended: [{why}, {why_again}]", f"amended: [{why}, {why_again}, {why_again}]")
     copy.edit("claims.yaml", "accept: {below: -1e9}", "accept: {below: 9}")
     copy.succeeds("publish", "decay", "--verdicts")
+
+    made = '{date: 2999-01-01, reason: a slip, former: {metrics: "judged after half"}}'
+    copy.edit("claims.yaml", f"{why_again}, {why_again}]", f"{why_again}, {why_again}, {made}]")
+    copy.succeeds("publish", "decay", "--verdicts")
+    assert _published(place)["verdict"] == "reproduced"  # by the code of today
+    copy.edit("analysis/descent.py", 'last["distance"] < 1)', 'last["distance"] < 1.5)')
+    copy.succeeds("publish", "decay", "--verdicts")
+    older = _published(place)
+    assert (older["verdict"], older["n"]) == ("not run", None)
+    assert "was made otherwise (judged after half)" in older["reason"]
 
     copy.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
     copy.succeeds("reports", "--no-pages")

@@ -44,6 +44,11 @@ def test_a_former_rule_may_read_what_is_gone(claim, runs) -> None:
             "statement “It held.”; settings seeds of batch 32",
             "It had other settings, and these runs are of the present ones.",
         ),
+        (
+            {"metrics": "judged up to an error of 20 %", "size": {"reported": 3}},
+            "size 3 to a factor of 2; metrics judged up to an error of 20 %",
+            "Its numbers were made otherwise, and these are made as now.",
+        ),
     ],
 )
 def test_what_decides_nothing_on_these_runs_is_kept_without_a_verdict(

@@ -10,10 +10,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from common.claims.estimates import AnyEstimate
+from common.claims.verdicts import Verdict, VerdictName
 from common.errors import UserError
 from common.reports import build_index, build_page, open_paper
 from common.reports.estimators import EstimatorError, estimator_errors
-from common.reports.judgements import controls_text
+from common.reports.formats import ClaimStub
+from common.reports.judgements import ClaimRow, Judged, controls_text
 from common.reports.text import short_commits
 from tests.unit.reports import samples
 from tests.unit.reports.pages import Outline, copy, outline
@@ -138,6 +140,28 @@ def test_theorems_and_printed_numbers_are_counted_apart(analysed: Callable[..., 
     page = outline(build_page(root / "replications" / "pacgen", "laptop", root)).text
     assert "theorems and printed numbers: 1 reproduced" in page
     assert "theorems and printed numbers: 1 reproduced" in outline(build_index(root, "laptop")).text
+
+
+@pytest.mark.parametrize(
+    ("published", "live", "shown"),
+    [
+        (("workstation", FAILED), ("laptop", "reproduced"), "published"),
+        (("workstation", STRADDLES), ("laptop", "reproduced"), "published"),
+        (("workstation", SMALL), ("laptop", "reproduced"), "live"),
+        (("workstation", SMALL), ("laptop", SMALL), "published"),
+        (("workstation", ABSENT), ("laptop", SMALL), "live"),
+        (("laptop", FAILED), ("laptop", "reproduced"), "live"),
+    ],
+)
+def test_the_verdict_of_the_largest_scale_that_decides_is_shown(
+    published: tuple[str, VerdictName], live: tuple[str, VerdictName], shown: str
+) -> None:
+    stub = ClaimStub(id="a", statement="A.")
+    known = {
+        name: Judged(Verdict("a", "A.", verdict=verdict), scale, published=name == "published")
+        for name, (scale, verdict) in {"published": published, "live": live}.items()
+    }
+    assert ClaimRow(stub, known["live"], known["published"]).headline is known[shown]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""Tables for the terminal: names stay whole in a pipe, whatever COLUMNS says."""
+
+from pathlib import Path
+
+import pytest
+
+from common.workflow.tables import claims_table, status_table
+
+ID = "a-claim-with-a-name-of-more-than-forty-characters"
+
+
+def test_a_pipe_gets_names_and_verdicts_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    row = {"id": ID, "estimate": 1.25, "interval": (1.0, 1.5), "n": 5, "verdict": "not decidable at this scale"}
+    claims_table([{"paper": "first", **row}, {"paper": "second", **row}], "laptop")
+    lines = capsys.readouterr().out.splitlines()
+    whole = [line for line in lines if line.startswith(ID)]
+    assert len(whole) == 2
+    assert all("[1, 1.5]" in line and line.rstrip().endswith("scale") for line in whole)
+    assert [line.strip() for line in lines[1:4:2]] == ["first", "second"]
+
+
+def test_reasons_are_not_broken_in_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    reason = "a reason of many words " * 8
+    row = {"paper": "first", "experiment": "one", "run": "seed=0", "outcome": "failed", "reason": reason}
+    status_table([row], "laptop", tmp_path)
+    assert reason.strip() in capsys.readouterr().out
