@@ -10,6 +10,7 @@ from common.workflow.discovery import make_importable
 from common.workflow.new import INVENTORY, MARK, tests_of
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import broken
+from common.workflow.undisclosed import undisclosed
 
 
 def lint(replication: Replication) -> tuple[list[str], list[str]]:
@@ -17,12 +18,12 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
 
     Returns:
         (unfinished, notes): marks of the scaffold, claims without a place in the document, experiments without a
-        claim or outside the coverage, files beside the experiments that are none, rules that changed after their
-        evidence was published or cannot be decided at their scale; and rules that leave settings out at a larger
-        scale, pairs that read the same number, and numeric parameters without a unit, which is right where they
-        have none.
+        claim or outside the coverage, files beside the experiments that are none, claims that changed after their
+        evidence was published and do not say so, and rules that cannot be decided at their scale; rules that leave
+        settings out at a larger scale, pairs that read the same number, and numeric parameters without a unit, which is
+        right where they have none.
     """
-    unfinished = (_scaffold, _unsourced, _unclaimed, _misplaced, broken, out_of_reach)
+    unfinished = (_scaffold, _unsourced, _unclaimed, _misplaced, broken, undisclosed, out_of_reach)
     notes = (other_settings, same_numbers, _without_unit)
     first, second = ([finding for look in looks for finding in look(replication)] for looks in (unfinished, notes))
     return first, second

@@ -11,6 +11,7 @@ from common.experiments.replication import Replication
 from common.files import write_json
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
+from common.workflow.undisclosed import undisclosed
 from tests.conftest import EXAMPLE, Project, make_project
 
 FIRST = "fig1-larger-steps-descend-faster"
@@ -119,6 +120,28 @@ def test_other_code_of_metrics_that_gives_the_same_numbers_is_no_change(committe
     check_published(claim, rule, published, same_numbers=True, scale="laptop")
     with pytest.raises(UserError, match="the code of its metrics changed"):
         check_published(claim, rule, published, same_numbers=False, scale="laptop")
+
+
+def test_a_claim_that_changed_after_its_evidence_was_published_is_named_until_it_says_so(committed: Project) -> None:
+    place = committed.root / "reports/published/laptop/decay/verdicts.json"
+
+    def named() -> list[str]:
+        return [sentence.split(f"claim {FIRST}: ")[1] for sentence in undisclosed(committed.replication())]
+
+    committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 7}")
+    committed.commit("a draft")
+    write_json(place, [{"id": FIRST, "verdict": "reproduced"}])
+    committed.commit("evidence")
+    committed.edit("claims.yaml", "accept: {below: 7}", "accept:\n    below: 7.0")
+    committed.commit("spelt otherwise")
+    assert named() == []
+    committed.edit("claims.yaml", "accept:\n    below: 7.0", "accept: {below: 9}")
+    moved = committed.commit("moved")
+    assert [sentence.split(" of ")[0] for sentence in named()] == [f"its accept was another until commit {moved[:7]}"]
+    amend(committed, date="2026-01-01", reason="a slip", former={"accept": {"below": 0}})
+    assert len(named()) == 1
+    committed.edit("claims.yaml", "{'below': 0}", "{'below': 7}")
+    assert named() == []
 
 
 def test_what_rules_reach_is_told(committed: Project) -> None:
