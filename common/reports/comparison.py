@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from common.claims.verdicts import Verdict
+from common.claims.verdicts import CONTRADICTED, NOT_RUN, REPRODUCED, Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import published
@@ -64,6 +64,19 @@ class ClaimPair:
         same = (self.a.estimate, self.a.interval) == (self.b.estimate, self.b.interval)
         return "none" if same else "estimate"
 
+    @property
+    def alike(self) -> bool:
+        """Whether both sides judged it, by one rule, at one scale and from as many seeds."""
+        if self.a is None or self.b is None or NOT_RUN in (self.a.verdict, self.b.verdict):
+            return False
+        asked = ((one.rule, one.scale, one.n, one.smallest_effect) for one in (self.a, self.b))
+        return len(set(asked)) == 1
+
+    @property
+    def opposite(self) -> bool:
+        """Whether one side reproduces what the other contradicts."""
+        return {one.verdict for one in (self.a, self.b) if one} == {REPRODUCED, CONTRADICTED}
+
 
 @dataclass(frozen=True)
 class CostPair:
@@ -104,6 +117,19 @@ class Comparison:
     def changed(self, change: Change) -> list[ClaimPair]:
         """The claims that differ in one way."""
         return [pair for pair in self.claims if pair.change == change]
+
+    @property
+    def stability(self) -> str:
+        """How many verdicts turned although the same was asked: of two machines what other rounding does."""
+        alike = [pair for pair in self.claims if pair.alike]
+        turned = [pair for pair in alike if pair.change == "verdict"]
+        share = f" ({len(turned) / len(alike):.1%})" if alike else ""
+        fragile = sum(bool(pair.a and pair.a.turns_without) for pair in turned)
+        return (
+            f"Of {len(alike)} claims that both judge by the same rule, at one scale and from as many seeds, "
+            f"{len(turned)} turned{share}, {sum(pair.opposite for pair in turned)} of them into the opposite; "
+            f"{fragile} of them are marked fragile in A."
+        )
 
 
 def side(root: Path, name: str) -> Side:

@@ -201,10 +201,11 @@ def comparison_table(comparison: "Comparison") -> None:
         )
         return f"{_coloured(verdict.verdict)}{measured}"
 
-    table = _table(["replication", "claim", "A", "B"])
+    table = _table(["replication", "claim", "A", "B", "asked"])
     for change in ("verdict", "estimate", "only in A", "only in B"):
         for pair in comparison.changed(change):
-            table.add_row(pair.paper, pair.id, words(pair.a), words(pair.b))
+            asked = "" if pair.alike or change != "verdict" else "other rule, scale or seeds"
+            table.add_row(pair.paper, pair.id, words(pair.a), words(pair.b), asked)
     costs = _table(["replication", "experiment", ">A", ">B", ">B/A", "what differs"])
     for cost in comparison.costs:
         differs = "; ".join(f"{what} {a} → {b}" for what, a, b in cost.environment)
@@ -220,6 +221,7 @@ def comparison_table(comparison: "Comparison") -> None:
         f"{len(comparison.claims)} claims: {counts['verdict']} changed their verdict, {counts['estimate']} their "
         f"estimate alone, {counts['none']} are equal to the last digit."
     )
+    console.print(comparison.stability)
 
 
 def counts_text(values: Iterable[str]) -> str:
@@ -235,7 +237,7 @@ def _table(columns: Sequence[str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         name = column.lstrip(">")
-        prose = name in _NARROWEST or name in ("A", "B")
+        prose = name in _NARROWEST or name in ("A", "B", "asked")
         table.add_column(
             name,
             justify="right" if column.startswith(">") else "left",

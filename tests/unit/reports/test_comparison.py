@@ -76,6 +76,31 @@ def test_the_terminal_says_what_changed(comparison: Comparison, capsys: pytest.C
     assert "torch 1 → 2" in " ".join(said.split())
 
 
+def test_verdicts_that_turn_are_counted_where_both_sides_were_asked_the_same(tmp_path: Path) -> None:
+    asked = {"rule": "mean of loss, above 0", "scale": "laptop", "n": 5}
+    first = [
+        verdict("turns", "reproduced", 1.0, turns_without=[3], **asked),
+        verdict("flips", "reproduced", 1.0, **asked),
+        verdict("stays", "reproduced", 1.0, **asked),
+        verdict("more-seeds", "reproduced", 1.0, **asked),
+        verdict("other-rule", "reproduced", 1.0, **asked),
+        verdict("left-out", "not run", 1.0, **asked),
+    ]
+    changes = (
+        {"verdict": "inconclusive"},
+        {"verdict": "contradicted"},
+        {},
+        {"verdict": "inconclusive", "n": 10},
+        {"verdict": "inconclusive", "rule": "mean of loss, above 1"},
+        {"verdict": "reproduced"},
+    )
+    for name, rows in {"a": first, "b": [row | change for row, change in zip(first, changes, strict=True)]}.items():
+        write_json(tmp_path / name / "paper" / "verdicts.json", rows)
+    found = compare(side(tmp_path, str(tmp_path / "a")), side(tmp_path, str(tmp_path / "b")))
+    assert [pair.id for pair in found.claims if pair.alike] == ["turns", "flips", "stays"]
+    assert ", 2 turned (66.7%), 1 of them into the opposite; 1 of them" in found.stability
+
+
 def test_the_page_shows_both_sides_and_text_stays_text(comparison: Comparison, tmp_path: Path) -> None:
     html = write_comparison(comparison, tmp_path / "diff.html").read_text()
     assert "Another verdict (1)" in html
