@@ -22,10 +22,11 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 
-.PHONY: reports test setup check lock lab bench test-calibration test-cluster clean help
+.PHONY: site reports test setup check lock lab bench test-calibration test-cluster clean help
 .DEFAULT_GOAL := help
 
 help:
+	@echo "make site       the pages as published, in a minute: reports/index.html"
 	@echo "make reports [SCALE=smoke|laptop|workstation|paper]   everything up to reports/index.html"
 	@echo "             [PAPERS=\"a b\"] [WAIT=1: for another build of this checkout]"
 	@echo "make test       environment with test tools, then all checks and tests"
@@ -35,6 +36,10 @@ help:
 	@echo "make lab        Jupyter, to open the notebooks"
 	@echo "make lock       resolve the locked versions again"
 	@echo "make clean      delete results, analysis and reports (not the data cache)"
+
+# The pages need a tenth of the environment; whoever has all of it uses that.
+site: $(if $(wildcard $(VENV)/.ready),setup,$(VENV)/.site)
+	@$(WITH_ENV) replicate site $(PAPERS) $(if $(SCALE),--scale $(SCALE))
 
 reports: setup
 	@$(WITH_ENV) REPLICATIONS_MAKE=$$PPID replicate reports $(PAPERS) $(if $(SCALE),--scale $(SCALE)) $(if $(WAIT),--wait)
@@ -52,13 +57,18 @@ check: $(VENV)/.test
 setup: $(VENV)/.ready
 
 $(VENV)/.uv:
-	@echo "Preparing the environment in $(VENV) (about two minutes the first time)."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=…")'
 	@$(PYTHON) -m venv --without-pip $(VENV)
 	@$(PYTHON) -m pip --python $(BIN)/python install --quiet --disable-pip-version-check uv pip
 	@touch $@
 
+$(VENV)/.site: $(VENV)/.uv pyproject.toml requirements-site.txt requirements.lock
+	@$(INSTALL) -r requirements-site.txt -c requirements.lock
+	@$(INSTALL) --no-deps --editable .
+	@touch $@
+
 $(VENV)/.ready: $(VENV)/.uv pyproject.toml requirements-torch.txt requirements.lock
+	@echo "Preparing the environment in $(VENV) (about two minutes the first time)."
 	@$(INSTALL) -r requirements-torch.txt -r requirements.lock
 	@$(INSTALL) --no-deps --editable .
 	@touch $@

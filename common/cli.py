@@ -222,6 +222,18 @@ def reports(
 
 
 @app.command()
+def site(papers: Papers = None, scale: Scale = "") -> None:
+    """Build the pages from what there is: published evidence, and runs of this machine if it has any; computes none."""
+    from common.workflow.site import build_site
+
+    root, chosen = project_root(), _scale(scale)
+    problems = build_site(root, _selected(papers, chosen), chosen)
+    print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
+    print("The site: reports/index.html")
+    raise typer.Exit(1 if problems else 0)
+
+
+@app.command()
 def new(name: Annotated[str, typer.Argument(help="Name of its directory under replications/.")]) -> None:
     """Create a replication with one small experiment that works, to be replaced by those of the paper."""
     from common.workflow.new import new as create
