@@ -67,9 +67,9 @@ paper.figure(
 )
 
 # %% [markdown]
-# The paper only says that the sharp minimum's boundary suggests "possible poor generalization". Loss on fresh data and
-# the gap between fresh and training loss are two readings of that. Mixtures that do not show the paper's pair are
-# counted, not hidden:
+# The paper only says that the high $\Psi$ of the sharp minimum suggests "possible poor generalization capability". Loss
+# on fresh data and the gap between fresh and training loss are two readings of that. Mixtures that do not show the
+# paper's pair are counted, not hidden:
 
 # %%
 rejected = paper.records("toy_landscape").groupby("run").first().filter(like="rejected_").sum().astype(int)
@@ -286,8 +286,8 @@ paper.figure(
 
 # %% [markdown]
 # Slow is not small: a logarithm in each of tens of thousands of weights adds up. $\Psi$ is exactly invariant when
-# $\epsilon = 0$ and $\rho = 0$, but then $1/\kappa_i$ wins everywhere: $\Psi = m \log((1 + \gamma)/\gamma)$, whatever
-# the weights are. Equation (23) holds to the last bit, since powers of two scale without rounding.
+# $\epsilon = 0$ and $\rho = 0$, but then $1/\kappa_i$ wins everywhere, at trained and at untrained weights:
+# $\Psi = m \log((1 + \gamma)/\gamma)$. Equation (23) holds to the last bit, since powers of two scale without rounding.
 
 # %%
 paper.figure(
