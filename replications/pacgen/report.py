@@ -72,7 +72,7 @@ paper.figure(
 # paper's pair are counted, not hidden:
 
 # %%
-rejected = paper.records("toy_landscape").groupby("run").first().filter(like="rejected_").sum().astype(int)
+rejected = paper.metrics("toy_landscape").filter(regex="^rejected_").sum().astype(int)
 Markdown("; ".join(f"{name.removeprefix('rejected_').replace('_', ' ')}: {count}" for name, count in rejected.items()))
 
 # %% [markdown]
@@ -141,11 +141,10 @@ paper.figure(
 # coordinate that happened to move least can decide the value. How far apart are draws of $u$ at the same weights?
 
 # %%
-spread = paper.records("batch_size")["rho_spread"]
+spread = paper.metrics("batch_size")["rho_spread"]
 Markdown(
-    f"Between {int(paper.records('batch_size')['rho_draws'].iloc[0])} draws the largest ρ is "
-    f"{10 ** spread.median():.1f} times the smallest in the median over all measurements of the batch-size sweep, and "
-    f"{10 ** spread.quantile(0.9):.0f} times or more in a tenth of them."
+    f"Between draws at the end of a run the largest ρ is {10 ** spread.median():.1f} times the smallest in the median "
+    f"over the runs of the batch-size sweep, and {10 ** spread.quantile(0.9):.0f} times or more in a tenth of them."
 )
 
 # %% [markdown]

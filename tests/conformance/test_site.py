@@ -1,0 +1,69 @@
+"""The whole site is built from the published evidence alone, by what `make site` installs."""
+
+import importlib.metadata
+import os
+import re
+import shutil
+from pathlib import Path
+
+from tests.conftest import ROOT, make_project
+
+PAPERS = {path.parent.name: path.parent for path in sorted((ROOT / "replications").glob("*/paper.yaml"))}
+BLOCK = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {modules!r}:
+            raise ModuleNotFoundError(f"{{name}} is not among requirements-site.txt")
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def _installed() -> set[str]:
+    """The distributions that requirements-site.txt brings along, by their normalised names."""
+    lines = (ROOT / "requirements-site.txt").read_text().splitlines()
+    due = [line.strip() for line in lines if line and not line.startswith("#")]
+    found: set[str] = set()
+    while due:
+        name = re.split(r"[\s\[;<>=!~]", due.pop())[0]
+        normal = re.sub(r"[-_.]+", "-", name).lower()
+        if normal in found:
+            continue
+        try:
+            needed = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue  # of another system
+        found.add(normal)
+        due += [line for line in needed if "extra ==" not in line]
+    return found
+
+
+def _others() -> set[str]:
+    """The modules of distributions that `make site` does not install."""
+    there = _installed()
+    return {
+        module
+        for module, owners in importlib.metadata.packages_distributions().items()
+        if not there & {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners} and module != "common"
+    }
+
+
+def test_every_page_is_built_from_the_published_evidence_by_what_make_site_installs(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "checkout", PAPERS)
+    shutil.copytree(ROOT / "reports" / "published", project.root / "reports" / "published")
+    others = _others()
+    assert {"torch", "snakemake", "matplotlib"} <= others
+    startup = tmp_path / "startup"
+    startup.mkdir()
+    (startup / "sitecustomize.py").write_text(BLOCK.format(modules=others))
+    path = os.pathsep.join(filter(None, [str(startup), os.environ.get("PYTHONPATH")]))
+    done = project.command("replicate", "site", PYTHONPATH=path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    index = (project.root / "reports" / "index.html").read_text()
+    for paper in PAPERS:
+        assert f"site/{paper}.html" in index
+        page = (project.root / "reports" / "site" / f"{paper}.html").read_text()
+        assert "could not be computed" not in page
+        assert page.count("<figure ") >= 2
