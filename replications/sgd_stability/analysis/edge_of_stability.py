@@ -104,7 +104,7 @@ def _along(records: pd.DataFrame) -> Figure:
 
 
 def _table(records: pd.DataFrame) -> Figure:
-    """Late mean of λ₁ over 2/η: ours, a point a seed, beside the authors'; below the same as a table of λ₁."""
+    """λ₁ of solutions over 2/η: ours, a point a seed, beside the authors'; below the same as a table of λ₁."""
     table = metrics(records).join(
         records.groupby("run", sort=False)[["dataset", "learning_rate", "training_images", "standing"]].first()
     )
@@ -132,11 +132,11 @@ def _ratios(axes: Axes, table: pd.DataFrame, name: str) -> None:
     rates = sorted({*published, *table["learning_rate"]})
     place = {rate: number for number, rate in enumerate(rates)}
     for number, (rate, part) in enumerate(table.groupby("learning_rate")):
-        shown = part.dropna(subset="edge_ratio")
+        shown = part.dropna(subset="final_ratio")
         spread = np.linspace(-0.1, 0.1, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
-        label = "ours, late mean of each seed" if number == 0 else "_more"
+        label = "ours, solution of each seed" if number == 0 else "_more"
         shown = shown.assign(place=place[float(rate)] - 0.15 + spread)  # type: ignore[arg-type]
-        points(axes, shown, "place", "edge_ratio", color=PALETTE[0], label=label)
+        points(axes, shown, "place", "final_ratio", color=PALETTE[0], label=label)
     axes.errorbar(
         [place[rate] + 0.2 for rate in published],
         [mean * rate / 2 for rate, (mean, _) in published.items()],
@@ -155,7 +155,7 @@ def _numbers(axes: Axes, table: pd.DataFrame, name: str) -> None:
     """λ₁ by learning rate: the bound, the authors' and ours, mean ± standard deviation over seeds."""
     cells = []
     for rate in sorted({*PUBLISHED[name], *table["learning_rate"]}):
-        values = table.loc[table["learning_rate"] == rate, "late_sharpness"].dropna()
+        values = table.loc[table["learning_rate"] == rate, "sharpness"].dropna()
         deviation = f" ± {values.std():.2g}" if len(values) > 1 else ""
         published = PUBLISHED[name].get(rate)
         theirs = f"{published[0]:g} ± {published[1]:g}" if published else "–"

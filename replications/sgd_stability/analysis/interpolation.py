@@ -16,7 +16,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     `log10_bend_ratio` is the logarithm of f(1 + h) + f(1 − h) − 2 f(1) over f(h) + f(−h) − 2 f(0), h one step of α,
     f the training loss (NaN where one is not positive); `outward_difference` is f(1 + h) − f(1) minus f(−h) − f(0), the
-    rises away from the other end. `barrier` is the largest training loss between the ends minus the larger of the two.
+    rises away from the other end. `barrier` is the largest training loss strictly between the ends minus the
+    larger of theirs, negative where there is none.
     """
     rows = {}
     for name, part in records.groupby("run", sort=False):
@@ -24,7 +25,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         step = line.index[1] - line.index[0]
         f = {k: float(np.interp(k, line.index, line)) for k in (-step, 0, step, 1 - step, 1, 1 + step)}
         errors = np.interp([0, 1], line.index, part.sort_values("alpha")["training_error"])
-        between = line[(line.index >= 0) & (line.index <= 1)]
+        between = line[(line.index > step / 2) & (line.index < 1 - step / 2)]
         rows[name] = {
             "log10_bend_ratio": _log10_ratio(f[1 + step] + f[1 - step] - 2 * f[1], f[step] + f[-step] - 2 * f[0]),
             "outward_difference": float(f[1 + step] - f[1] - (f[-step] - f[0])),

@@ -20,9 +20,10 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
     `<measure>_smallest` and `_largest` are over θ, rescalings and n ≥ 4d (`spectral`: n ≥ d²), `<measure>_log_ratio` is
-    the mean of the logarithm there. `<measure>_least` and `_most` are over θ, rescalings and the neurons of least and
-    most curvature that a search finds, at n ≥ N(d, δ) (`spectral`: n ≥ d N(d, δ)). `unpaired_log_ratio` has ‖G‖_F over
-    the norm that belongs to the trace. `worst_neuron_…` is the least ratio of a searched neuron at n = d and n = 4d.
+    the mean of the logarithm there. At n ≥ N(d, δ) (`spectral`: n ≥ d N(d, δ)) `<measure>_log_ratio_in_premise` is
+    that mean, `<measure>_least` and `_most` are over θ, rescalings and the neurons of least and most curvature that a
+    search finds. `unpaired_log_ratio` has ‖G‖_F over the norm that belongs to the trace. `worst_neuron_…` is the least
+    ratio of a searched neuron at n = d and n = 4d.
     `path_slack` is the least relative slack of the path-norm inequality, `path_slack_balanced` the largest in size
     after balancing. `rooted_growth` is by how much Tr G over the norm with the square root grows when θ is ten times as
     large.
@@ -42,6 +43,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     for measure in MEASURES:
         found, searched = _in_premise(curvature, measure), _in_premise(neuron, measure)
         ratio, least = f"{measure}_ratio", "ratio" if measure == "trace" else "inner"
+        part = found[ratio].groupby(level="run")
+        table[f"{measure}_log_ratio_in_premise"] = part.agg(lambda values: float(np.log(values).mean()))
         table[f"{measure}_least"] = pd.concat([found[ratio], searched[least]]).groupby(level="run").min()
         table[f"{measure}_most"] = pd.concat([found[ratio], searched["inner_largest"]]).groupby(level="run").max()
     for factor, name in ((1, "at_d"), (4, "at_4d")):

@@ -1,5 +1,7 @@
 """Sharpness and weighted norms of two-layer networks."""
 
+import math
+
 import pandas as pd
 import pytest
 
@@ -50,3 +52,17 @@ def test_theorem_2_is_judged_from_its_own_number_of_examples_on_with_the_neurons
     row = found.loc["r"]
     assert row[["trace_least", "frobenius_least", "spectral_least"]].tolist() == pytest.approx([0.2, 0.21, 0.2])
     assert row[["trace_most", "frobenius_most", "spectral_most"]].tolist() == pytest.approx([0.9, 0.9, 0.8])
+
+
+def test_the_mean_log_ratio_in_the_premise_leaves_out_fewer_examples() -> None:
+    common = {"run": "r", "dimension": 8, "rooted_ratio": 1.0, "rooted_ratio_tenfold": 10.0, "unpaired_ratio": 1.0}
+    common |= {"trace_ratio": 1.0, "spectral_ratio": 1.0, "part": "curvature"}
+    rows = [
+        {**common, "examples": count, "per_dimension": count / 8, "frobenius_ratio": ratio}
+        for count, ratio in ((32, 100.0), (57, 1.0), (640, math.e))  # 32 = 4d; N(8, 0.05) is 57
+    ]
+    neuron = {**rows[-1], "part": "worst_neuron", "ratio": 0.3, "inner": 0.4, "inner_largest": 0.5}
+    path = {**common, "part": "path", "slack": 1.0, "balanced_slack": 0.0}
+    row = weighted_norm_metrics(pd.DataFrame([*rows, neuron, path])).loc["r"]
+    assert row["frobenius_log_ratio_in_premise"] == pytest.approx(0.5)
+    assert row["frobenius_log_ratio"] == pytest.approx((math.log(100) + 1) / 3)

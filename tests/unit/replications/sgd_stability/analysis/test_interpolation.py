@@ -17,3 +17,9 @@ def test_the_bend_ratio_of_a_line_is_that_of_its_parabolas() -> None:
     assert found["barrier"] == pytest.approx(float(loss[(alpha >= 0) & (alpha <= 1)].max()))
     assert found["regime_reached"]
     assert not interpolation_metrics(rows.assign(training_error=0.5)).loc["a", "regime_reached"]
+
+
+def test_a_line_without_a_barrier_has_a_negative_one() -> None:
+    alpha = np.linspace(-1, 2, 25)
+    rows = pd.DataFrame({"run": "a", "alpha": alpha, "training_loss": (alpha + 2) ** 2, "training_error": 0.0})
+    assert interpolation_metrics(rows).loc["a", "barrier"] == pytest.approx(2.875**2 - 9)
