@@ -71,9 +71,15 @@ class FigureEntry(_Record):
 
 
 class PublishedExperiment(_Record):
-    """Provenance of the published runs of one experiment, put together."""
+    """Provenance of the published runs of one experiment, put together.
+
+    Attributes:
+        commit: that holds their source.
+        rules_at: from which they were computed, where that was another, because their source was committed afterwards.
+    """
 
     commit: str | None = None
+    rules_at: str | None = None
     runs: int | None = None
     devices: list[str] = []
     versions: dict[str, str | None] = {}

@@ -11,6 +11,7 @@ from common.experiments.scales import SCALES
 from common.files import project_root
 from common.reports.evidence import Evidence
 from common.reports.judgements import ClaimRow
+from common.reports.text import measured_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +119,7 @@ class PaperView:
         return self.summary(claims)
 
     def summary(self, patterns: Sequence[str]) -> Card:
-        """One line a claim: its statement, the verdict, and what was measured with its interval and n.
+        """One line a claim: its statement, the verdict, and what was measured with its interval and its seeds.
 
         Args:
             patterns: ids, or what ids begin or end with, as "fig3-*": then the claims stand as in claims.yaml.
@@ -130,8 +131,9 @@ class PaperView:
         found = {claim.id: claim for pattern in patterns for claim in self._claims(pattern)}
         for claim in found.values():
             shown = claim.shown
-            measured = "" if shown.estimate is None else f" (measured {shown.estimate:.3g}{_interval(shown)})"
-            lines.append(f"- {shown.statement} **{claim.name.capitalize()}**{measured}.")
+            ratio = claim.stub.quantity is not None and claim.stub.quantity.kind == "paired_difference"
+            measured = measured_text(shown, ratio=ratio)
+            lines.append(f"- {shown.statement} **{claim.name.capitalize()}**{f': {measured}' if measured else ''}.")
         text = "\n".join(lines)
         return Card({"text/markdown": text, "text/plain": text})
 
@@ -145,14 +147,6 @@ class PaperView:
     def _missing(self, kind: str, name: str, known: list[str]) -> str:
         there = f"it has {', '.join(known)}" if known else f"it has none at {self.scale} scale yet"
         return f"{self.name} has no {kind} {name!r}; {there}."
-
-
-def _interval(verdict: Any) -> str:
-    """The interval and n of a verdict; nothing for an exact number, which has no sampling error."""
-    if verdict.interval is None or verdict.n is None or verdict.interval[0] is None or verdict.interval[1] is None:
-        return ""
-    low, high = verdict.interval
-    return f", {100 * verdict.confidence:g} % interval {low:.3g} to {high:.3g}, n = {verdict.n}"
 
 
 def open_paper(paper: str | None = None, scale: str | None = None) -> PaperView:

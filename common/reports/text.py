@@ -9,6 +9,8 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from common.claims.verdicts import Verdict
+
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -116,6 +118,34 @@ def interval_text(bounds: tuple[float | None, float | None] | None) -> str:
         return "—"
     low, high = bounds
     return f"{'−∞' if low is None else number(low)} to {'∞' if high is None else number(high)}"
+
+
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0}
+
+
+def measured_text(verdict: Verdict, *, ratio: bool = False) -> str:
+    """What was measured, as a sentence says it: "11.1 points (2.8 to 19.3 at 95 %, five seeds)".
+
+    Args:
+        ratio: whether a logarithm is one of a ratio, which is then said instead of it.
+    """
+    base = _LOGARITHMS.get(verdict.unit or "") if ratio else None
+
+    def said(value: float | None, at_none: str) -> str:
+        if value is None:
+            return at_none
+        return number(base**value) if base else "0" if abs(value) < 1e-12 else number(value)
+
+    if verdict.estimate is None:
+        return ""
+    unit = f" {verdict.unit}" if verdict.unit and not base else ""
+    amount = f"{'a factor of ' if base else ''}{said(verdict.estimate, '')}{unit}"
+    if verdict.interval is None or verdict.n is None:
+        return amount
+    low, high = said(verdict.interval[0], "−∞"), said(verdict.interval[1], "∞")
+    seeds = _COUNTS[verdict.n] if verdict.n < len(_COUNTS) else str(verdict.n)
+    return f"{amount} ({low} to {high} at {100 * verdict.confidence:g} %, {seeds} seed{'s' * (verdict.n != 1)})"
 
 
 def duration(seconds: float | None) -> str:

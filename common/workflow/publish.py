@@ -1,7 +1,8 @@
 """`replicate publish`: evidence that a visitor reads at once, in git, with the commit that each experiment was run at.
 
-Published is only what can be traced: every run current, computed from a clean commit with the present locks,
-and judged by the rules that stood in claims.yaml at that commit, or that say why they were amended.
+Published is only what can be traced: every run current, of code, parameters and data that are committed, computed with
+the present locks, and judged by the rules that stood in claims.yaml at the commit it was computed from, or that say why
+they were amended. Source may be committed after its runs, unchanged; rules have to be older than these all the same.
 """
 
 import math
@@ -70,7 +71,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
             continue  # what was published of it at this scale, when it was still run, stays
         mine = [s for s in states if s.run.experiment == experiment]
         facts = [_traced(s, folders) for s in mine]
-        commits = sorted({fact["commit"] for fact in facts})
+        commits = sorted({fact["rules_at"] for fact in facts})
         checked = [claim for claim in claims if claim.experiment == experiment]
         same = {c.id for c in checked if _same_numbers(c, then.get(experiment, []), fresh.get(experiment, []))}
         others = [c for c in checked if c.id not in same and _other_code(now[c.id], before.get(c.id))]
@@ -83,9 +84,9 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         rule = {name: replace(rule, metrics="") if name in same else rule for name, rule in now.items()}
         seeds: dict[str, set[int]] = {commit: set() for commit in commits}
         for state_of, fact in zip(mine, facts, strict=True):
-            seeds[fact["commit"]] |= {state_of.run.axes[SEED]} if SEED in state_of.run.axes else set()
+            seeds[fact["rules_at"]] |= {state_of.run.axes[SEED]} if SEED in state_of.run.axes else set()
         _check_older(replication, checked, rule, seeds, scale)
-        made[experiment] = _summary(facts, commits)
+        made[experiment] = _summary(facts)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
     _write(analysis, place, made, scale, _decided_by(replication, claims, now))
@@ -119,7 +120,8 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
         for claim in mine:
             check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
         seeds = {int(row[SEED]) for row in rows.get(experiment, []) if SEED in row}
-        _check_older(replication, mine, now, dict.fromkeys(facts["commit"].split(", "), seeds), scale)
+        commits = facts.get("rules_at", facts["commit"]).split(", ")
+        _check_older(replication, mine, now, dict.fromkeys(commits, seeds), scale)
     decided_by = _decided_by(replication, claims, now)
     for name, entry in decided_by.items():
         known = before.get(name, {}).get("decided_by", {})
@@ -181,13 +183,16 @@ def _traced(state: RunState, folders: Folders) -> dict[str, Any]:
     facts = folders.store.provenance(state.run)
     if facts is None:
         raise UserError(f"publish: {state.run} has no provenance.json; run it again.")
-    if facts["dirty"] is not False or facts["commit"] == "unknown":
-        raise UserError(f"publish: {state.run} was computed from uncommitted source; commit, then run it again.")
+    if facts["commit"] == "unknown":
+        raise UserError(f"publish: {state.run} was computed outside of git; compute it in a clone.")
     if facts["locks"] != provenance.lock_digests(folders.root):
         raise UserError(f"publish: {state.run} was computed with other locked versions; run it again.")
     stored = folders.store.stored(state.run)
     if stored is not None:  # what it counts as since it was accepted
         facts |= {"code": stored.inputs["code"], "accepted": stored.accepted}
+    facts["rules_at"] = facts["commit"]
+    if facts["dirty"] is not False:  # a current run is one of this code, these parameters and data, which are committed
+        facts["commit"] = provenance.commit(folders.root)
     return facts
 
 
@@ -257,7 +262,8 @@ def _close(value: Any, other: Any) -> bool:
     return math.isclose(value, other, rel_tol=1e-6) or (math.isnan(value) and math.isnan(other))
 
 
-def _summary(facts: Sequence[Mapping[str, Any]], commits: Sequence[str]) -> dict[str, Any]:
+def _summary(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    commits, rules_at = (sorted({fact[name] for fact in facts}) for name in ("commit", "rules_at"))
     every = [entry for fact in facts for entry in fact["accepted"]]
     accepted = [entry for number, entry in enumerate(every) if entry not in every[:number]]
     return {
@@ -268,6 +274,7 @@ def _summary(facts: Sequence[Mapping[str, Any]], commits: Sequence[str]) -> dict
         "locks": facts[0]["locks"],
         "code": facts[0]["code"],
         **({"accepted": accepted} if accepted else {}),
+        **({"rules_at": ", ".join(rules_at)} if rules_at != commits else {}),
         "data": facts[0]["inputs"]["data"],
         "finished": max(fact["finished"] for fact in facts),
         "seconds": sum(fact["seconds"] for fact in facts),

@@ -119,15 +119,9 @@ def metrics_at(replication: Replication, experiment: str, records: Path, commit:
 
 
 def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
-    """The claims of a commit by id, those that today's schema can read.
-
-    Raises:
-        UserError: the commit has no such file.
-    """
+    """The claims of a commit by id, those that today's schema can read; none where it has no claims.yaml."""
     path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    shown = git(replication.root, "show", f"{commit}:{path}")
-    if shown is None:
-        raise UserError(f"publish: commit {commit[:12]} of the runs has no {path}; commit it, then run again.")
+    shown = git(replication.root, "show", f"{commit}:{path}") or ""
     found = {}
     for entry in yaml.load(shown, yaml.CSafeLoader) or []:
         known = {name: value for name, value in entry.items() if name in Claim.model_fields and name != "amended"}

@@ -245,8 +245,8 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     copy.edit("claims.yaml", "accept: {below: -1e9}", "accept: {below: 9}")
     copy.succeeds("publish", "decay", "--verdicts")
 
-    made = '{date: 2999-01-01, reason: a slip, former: {metrics: "judged after half"}}'
-    copy.edit("claims.yaml", f"{why_again}, {why_again}]", f"{why_again}, {why_again}, {made}]")
+    made_otherwise = '{date: 2999-01-01, reason: a slip, former: {metrics: "judged after half"}}'
+    copy.edit("claims.yaml", f"{why_again}, {why_again}]", f"{why_again}, {why_again}, {made_otherwise}]")
     copy.succeeds("publish", "decay", "--verdicts")
     assert _published(place)["verdict"] == "reproduced"  # by the code of today
     copy.edit("analysis/descent.py", 'last["distance"] < 1)', 'last["distance"] < 1.5)')
@@ -258,6 +258,13 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     copy.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
     copy.succeeds("reports", "--no-pages")
     copy.git("commit", "--quiet", "--all", "--message", "other code, computed before it was committed")
-    untraceable = copy.replicate("publish", "decay")
-    assert untraceable.returncode == 2
-    assert "was computed from uncommitted source; commit, then run it again" in untraceable.stderr
+    copy.succeeds("publish", "decay")
+    made = json.loads((place / "provenance.json").read_text())["experiments"]["descent"]
+    assert (made["commit"], made["rules_at"]) == (copy.git("rev-parse", "HEAD"), copy.git("rev-parse", "HEAD~1"))
+    copy.edit("claims.yaml", f", {made_otherwise}]", "]")
+    copy.edit("claims.yaml", "accept: {below: 9}", "accept: {below: 10}")
+    copy.git("commit", "--quiet", "--all", "--message", "a rule younger than its runs")
+    copy.succeeds("reports", "--no-pages")
+    refused = copy.replicate("publish", "decay")
+    assert refused.returncode == 2
+    assert "the rule" in refused.stderr

@@ -290,8 +290,8 @@ def test_a_summary_gives_statement_verdict_and_what_was_measured(
     claims.write_text("- {id: one, statement: It holds.}\n- {id: two, statement: So.}\n")
     paper = open_paper("pacgen", "laptop")
     one, two = (
-        "- It holds. **Reproduced** (measured 0.25, 95 % interval 0.125 to 0.5, n = 5).",
-        "- So. **Reproduced** (measured 2).",
+        "- It holds. **Reproduced**: 0.25 (0.125 to 0.5 at 95 %, five seeds).",
+        "- So. **Reproduced**: 2.",
     )
     assert str(paper.summary(["one", "two"])) == str(paper.summary(["*"])) == f"{one}\n{two}"
     assert str(paper.summary(["t*", "*"])) == f"{two}\n{one}"

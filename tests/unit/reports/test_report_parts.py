@@ -12,7 +12,16 @@ from common.figures.style import FACE, GRID, INK, MUTED, PALETTE
 from common.reports.drawing import PAGE_COLOURS, accepted_text, inline_svg, interval_drawing, slug
 from common.reports.render import TEMPLATES
 from common.reports.sanitise import sanitised
-from common.reports.text import duration, interval_text, markdown, math_to_mathml, memory, number, prose
+from common.reports.text import (
+    duration,
+    interval_text,
+    markdown,
+    math_to_mathml,
+    measured_text,
+    memory,
+    number,
+    prose,
+)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +64,23 @@ def test_durations_memory_and_intervals_read_as_people_write_them() -> None:
         "1 to ∞",
         "—",
     ]
+
+
+@pytest.mark.parametrize(
+    ("measured", "shown"),
+    [
+        ({"estimate": -11.1, "interval": (-19.3, -2.8), "n": 5, "unit": "points"},
+         "−11.1 points (−19.3 to −2.8 at 95 %, five seeds)"),
+        ({"estimate": math.log(2), "interval": (0.0, math.log(4)), "n": 20, "unit": "natural logarithm"},
+         "a factor of 2 (1 to 4 at 95 %, 20 seeds)"),
+        ({"estimate": -1.0, "interval": (None, -0.5), "n": 5, "unit": "powers of ten"},
+         "a factor of 0.1 (−∞ to 0.316 at 95 %, five seeds)"),
+        ({"estimate": -3.9e-16, "interval": (-3.9e-16, -3.9e-16)}, "0"),
+        ({}, ""),
+    ],
+)  # fmt: skip
+def test_what_was_measured_reads_as_a_sentence_says_it(measured: dict[str, Any], shown: str) -> None:
+    assert measured_text(Verdict("a", "A.", **measured), ratio=True) == shown
 
 
 def test_prose_keeps_emphasis_and_mathematics_and_escapes_the_rest() -> None:
