@@ -43,8 +43,9 @@ paper.figure("along_training")
 
 # %% [markdown]
 # As a product with $\eta$, the plateaus should lie at three different heights, which the formulas give without a free
-# parameter. A run whose training is over before $\lambda_1$ comes to its threshold is not left out: it counts with its
-# level at the end (open symbols), and as one that is not on the plateau.
+# parameter. But $\eta$ is set by the same formulas: equal $\lambda_1$ give these heights whatever holds it, and what
+# tests the paper is that $\lambda_1$ comes to either threshold. A run whose training is over before that is not left
+# out: it counts with its level at the end (open symbols), and as one that is not on the plateau.
 
 # %%
 paper.figure("thresholds", ["fig1-*", "heavy-ball-*", "nesterov-*"])

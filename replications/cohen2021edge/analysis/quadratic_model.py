@@ -17,8 +17,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
     Columns: `log10_model_growth`, the largest value of the quadratic model on the way over its first; `log10_growth`,
-    the last loss over the first; `gap`, the distance of the last two over the first loss; `start`, the step of
-    training at which the expansion was made; `regime_reached`: λ₁ came to the height asked for.
+    the last loss over the first; `gap`, the distance of the last two over the first loss, and `gap_over_fall`, over
+    what the loss fell by; `start`, the step of training at which the expansion was made; `regime_reached`: λ₁ came to
+    the height asked for.
     """
     return by_run(records, _expansion)
 
@@ -26,13 +27,15 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 def _expansion(part: pd.DataFrame) -> Measures:
     here = part[part["kind"] == "from_here"].sort_values("step")
     if here.empty:
-        names = ("log10_model_growth", "log10_growth", "gap", "start")
+        names = ("log10_model_growth", "log10_growth", "gap", "gap_over_fall", "start")
         return {**dict.fromkeys(names, np.nan), "regime_reached": False}
     model, loss = here["model_loss"].to_numpy(), here["loss"].to_numpy()
+    gap = abs(model[-1] - loss[-1])
     return {
         "log10_model_growth": float(np.log10(model[1:].max() / loss[0])),
         "log10_growth": float(np.log10(loss[-1] / loss[0])),
-        "gap": float(abs(model[-1] - loss[-1]) / loss[0]),
+        "gap": float(gap / loss[0]),
+        "gap_over_fall": float(gap / abs(loss[0] - loss[-1])),
         "start": float(here["start"].iloc[0]),
         "regime_reached": True,
     }

@@ -14,4 +14,5 @@ def test_growth_of_model_and_loss_are_taken_over_the_same_start() -> None:
     assert row["log10_model_growth"] == pytest.approx(2)
     assert row["log10_growth"] == pytest.approx(-1)
     assert row["gap"] == pytest.approx(99.9)
+    assert row["gap_over_fall"] == pytest.approx(199.8 / 1.8)
     assert not expansion_metrics(records([0.5])).loc["r", "regime_reached"]
