@@ -195,5 +195,6 @@ paper.figure("controls", ["control-*"])
 # ## How far this reaches
 # The perceptron is decided by five seeds at the document's own setting, at workstation scale. The convolutional
 # networks and the regulariser need a GPU for days at full size. Below that they are thin (D7): at workstation scale
-# they decide directions on CIFAR-100, of five seeds, and no numbers.
+# they decide the regulariser's direction on CIFAR-100, of five seeds, and no numbers; Tables 2, 4 and 5 wait for
+# networks that fit their images as the document's do.
 # Every choice that the document leaves open is a numbered deviation.

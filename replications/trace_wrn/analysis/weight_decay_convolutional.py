@@ -10,8 +10,9 @@ from ..shared.published import TABLES
 from .shared.labels import HOLLOW, gamma_text, say_what_differs
 from .shared.measure import READINGS, gaps_and_curvature
 
-CONVOLUTIONAL_ERROR = 0.01
-"""The document's networks are wrong on 0.01 to 0.13 % of their training images."""
+LARGEST_ERROR = {"cnn": 0.2, "preresnet": 0.01, "wrn": 0.01}
+"""Of the training images. The document's residual networks are wrong on 0.01 to 0.13 %, its All-CNN-C on 12 to 14 %."""
+JUDGED = ("loss_gap", "error_gap", "test_accuracy", "norm", "sharpness", "trace_mean", "a_equation7")
 NETWORKS = {"cnn": "Table 2 · All-CNN-C", "preresnet": "Table 4 · PreResNet", "wrn": "Table 5 · WRN"}
 PANELS = {
     "loss_gap": ("ΔL (nats)", "loss_gap"),
@@ -22,10 +23,16 @@ PANELS = {
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run of `weight_decay_convolutional`; the regime is a training error below 1 %."""
+    """One row a run of `weight_decay_convolutional`; the regime is a training error like the document's.
+
+    That is below 1 % for the residual networks and 20 % for All-CNN-C. `…_fitted` has a value there alone.
+    """
     final = records[records["kind"] == "final"].set_index("run")
     table = pd.DataFrame(gaps_and_curvature(final))
-    table["regime_reached"] = final["training_error"] < CONVOLUTIONAL_ERROR
+    fitted = final["training_error"] < final["network"].map(LARGEST_ERROR)
+    for name in JUDGED:
+        table[f"{name}_fitted"] = table[name].where(fitted)
+    table["regime_reached"] = fitted
     return table
 
 

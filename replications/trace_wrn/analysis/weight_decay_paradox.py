@@ -37,8 +37,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
     `trace_share` is the part of the change of Tr H/P + ‖w‖²/2 against no decay (same seed) that comes from the trace,
-    absolute values, 0 without decay. `…_published` are distances |ours/published − 1| from Table 1 at the run's decay,
-    infinite where the table has no such line. `…_resolved` are equations that the quadrature resolves.
+    absolute values, 0 without decay, missing for a seed that has no such run. `…_published` are distances
+    |ours/published − 1| from Table 1 at the run's decay, infinite where the table has no such line. `…_resolved` are
+    equations that the quadrature resolves.
     """
     final = records[records["kind"] == "final"].set_index("run")
     sums = spectral_sums(records)
@@ -85,7 +86,7 @@ def _trace_share(table: pd.DataFrame, final: pd.DataFrame) -> pd.Series:
     for name in ("trace_mean", "a_mean_trace"):
         base = pd.Series(table.loc[plain, name].to_numpy(), index=of_seed.to_numpy())
         change[name] = (table[name] - final["seed"].map(base)).abs()
-    return (change["trace_mean"] / change["a_mean_trace"]).fillna(0.0)
+    return (change["trace_mean"] / change["a_mean_trace"]).mask(final["weight_decay"] == 0, 0.0)
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:

@@ -92,6 +92,8 @@ def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records
     assert row["trace_squared_mean"] == pytest.approx(raw["trace_squared"] / 9960)
     assert table["trace_share"].iloc[:2].eq(0).all()
     assert (table["trace_share"].iloc[2:] > 0).all()
+    alone = decay_metrics(records[(records["weight_decay"] > 0) | (records["seed"] == 0)])
+    assert alone["trace_share"].isna().sum() == 2
 
 
 def test_an_equation_has_a_resolved_value_only_where_start_vectors_agree(records: pd.DataFrame) -> None:
