@@ -8,7 +8,7 @@ from common.figures import MARKERS, PALETTE, note, subplots
 
 from .shared.labels import MODELS, SERIES
 
-SMALLEST_GAP = 1e-3  # nats; where a seed's mean gap over folds lies below, it counts as this much
+SMALLEST_GAP = 1e-3  # nats; gaps below are drawn here
 SETS = {
     "mutag": "MUTAG",
     "generated": "generated",
@@ -26,13 +26,15 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     Garg's (`plus_one`), Garg's with the limit on activations that his theorem contains (`garg_saturated`), and (12)
     with the l − 2 diffusions that the MPNN makes (`ours_fewer_diffusions`; NaN for a GCN).
 
-    The gap that the Hessian measures are compared with is the mean over a seed's folds, at least `SMALLEST_GAP`.
+    The gap that the Hessian measures are compared with is the mean over a seed's folds. It may be negative: logarithms
+    have no value then, `hessian_within_ten` is 0 (1 where the measure lies between a tenth and ten times of it), and
+    `trace_minus_ten_gaps` is the measure with the trace minus ten gaps, in nats.
     """
     table = records.set_index("run").copy()
     table["gap"] = table["test_loss"] - table["training_loss"]
     keys = ["dataset", "model", "depth", "seed"]
     pooled = table.groupby(keys, dropna=False)["gap"].transform("mean")
-    known = np.log10(pooled.clip(lower=SMALLEST_GAP))
+    known = np.log10(pooled.where(pooled > 0))
     result = table[
         ["gap", "training_loss", "test_loss", "training_error", "test_error", "log10_spectral_product"]
     ].copy()
@@ -49,9 +51,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         result[f"log10_{upper}_over_ours_fewer_diffusions"] = table[f"log10_{upper}"] - fewer
     for lower in ("liao", "ours"):
         result[f"log10_garg_saturated_over_{lower}"] = table["log10_garg_saturated"] - table[f"log10_{lower}"]
-    result["log10_hessian_over_gap"] = np.log10(table["hessian_measure"].clip(lower=1e-12)) - known
-    result["log10_trace_over_gap"] = np.log10(table["trace_measure"].clip(lower=1e-12)) - known
+    result["log10_hessian_over_gap"] = np.log10(table["hessian_measure"].where(table["hessian_measure"] > 0)) - known
+    result["log10_trace_over_gap"] = np.log10(table["trace_measure"].where(table["trace_measure"] > 0)) - known
     result["hessian_distance"] = result["log10_hessian_over_gap"].abs()
+    result["hessian_within_ten"] = table["hessian_measure"].between(pooled / 10, 10 * pooled, "neither").astype(float)
+    result["trace_minus_ten_gaps"] = table["trace_measure"] - 10 * pooled
     result["hessian_trace"] = table["hessian_trace"]
     return result.assign(regime_reached=table["training_loss"] < 0.95 * table["guessing_loss"])
 

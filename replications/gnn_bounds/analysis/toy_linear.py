@@ -10,13 +10,16 @@ from common.figures import PALETTE, log_axis, mean_band, note, subplots
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`: slopes of log gaps over log N and log r, and the largest log ratios to bounds.
 
-    Slopes over N are those of the largest radius; trained gaps that are not positive count as 10⁻⁶.
+    What runs over N is of the largest radius. A trained gap may be negative: `trained_gap_slope` and `log_trained_gap`
+    have no value then. `mean_trained_gap` is the mean over N, and `trained_gap_excess` the gap at the largest N times
+    √(N/N_min) minus the gap at N_min (both in nats): below 0 where the gap falls faster than N^-½ between the two.
     """
     rows = {}
     for name, part in records.groupby("run", sort=False):
         wide = part[part["radius"] == part["radius"].max()].sort_values("examples")
         many = part[part["examples"] == part["examples"].max()].sort_values("radius")
-        trained = wide["trained_gap"].clip(lower=1e-6)
+        trained = wide["trained_gap"]
+        growth = (wide["examples"].iloc[-1] / wide["examples"].iloc[0]) ** 0.5
         rows[name] = {
             "largest_gap_slope": _slope(wide["examples"], wide["largest_gap"]),
             "trained_gap_slope": _slope(wide["examples"], trained),
@@ -24,7 +27,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
             "largest_log_gap_over_bound": float(np.log(part["largest_gap"] / part["bound"]).max()),
             "largest_log_gap_over_printed": float(np.log(part["largest_gap"] / part["printed_bound"]).max()),
             "log_largest_gap": float(np.log(wide["largest_gap"]).mean()),
-            "log_trained_gap": float(np.log(trained).mean()),
+            "log_trained_gap": float(np.log(trained).mean()) if (trained > 0).all() else np.nan,
+            "mean_trained_gap": float(trained.mean()),
+            "trained_gap_excess": float(trained.iloc[-1] * growth - trained.iloc[0]),
             "regime_reached": True,
         }
     table = pd.DataFrame.from_dict(rows, orient="index")
@@ -33,6 +38,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def _slope(x: pd.Series, y: pd.Series) -> float:
+    """Least-squares slope of log y over log x; NaN where a y is not positive."""
+    if not (y > 0).all():
+        return float("nan")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 

@@ -177,6 +177,27 @@ def test_the_toys_bounds_scale_as_they_are_written(toy: pd.DataFrame) -> None:
     assert (metrics["largest_log_gap_over_bound"] < metrics["largest_log_gap_over_printed"]).all()
 
 
+def toy_records(gaps: list[float]) -> pd.DataFrame:
+    """A run at N = 4, 16, 64 with these trained gaps at the largest radius."""
+    wide = [{"examples": 4 * 4**place, "radius": 2.0, "trained_gap": gap} for place, gap in enumerate(gaps)]
+    rows = [*wide, *({**row, "radius": 1.0, "trained_gap": 9.0} for row in wide)]
+    bounds = {"largest_gap": 1.0, "bound": 2.0, "printed_bound": 2.0}
+    return pd.DataFrame(rows).assign(run="arm=teacher,seed=0", **bounds)
+
+
+def test_a_trained_gap_is_held_against_the_root_of_n_without_a_logarithm() -> None:
+    as_root, faster, negative = (
+        toy_linear_analysis.metrics(toy_records(gaps)).iloc[0]
+        for gaps in ([0.8, 0.4, 0.2], [0.8, 0.2, 0.05], [0.8, 0.1, -0.1])
+    )
+    assert as_root["trained_gap_excess"] == pytest.approx(0)
+    assert faster["trained_gap_excess"] == pytest.approx(0.05 * 4 - 0.8)
+    assert negative["trained_gap_excess"] == pytest.approx(-0.1 * 4 - 0.8)
+    assert negative["mean_trained_gap"] == pytest.approx(0.8 / 3)
+    assert as_root["trained_gap_slope"] == pytest.approx(-0.5)
+    assert np.isnan(negative[["trained_gap_slope", "log_trained_gap"]].astype(float)).all()
+
+
 # Networks and Table 1
 
 
@@ -233,6 +254,26 @@ def test_every_reading_of_the_bounds_has_its_ratio(compared) -> None:
     assert (metrics["log10_garg_saturated_over_ours"] < metrics["log10_garg_over_ours"])[deep].all()
     alone = compared[0][compared[0]["model"] == "gcn"].drop(columns="log10_ours_fewer_diffusions")
     assert bound_comparison_analysis.metrics(alone)["log10_liao_over_ours_fewer_diffusions"].isna().all()
+
+
+def test_a_measure_is_a_factor_of_ten_away_from_no_gap_that_is_not_positive(compared) -> None:
+    chosen = compared[0].query("model == 'gcn' and depth == 2").copy()  # two folds of two seeds
+    chosen["training_loss"] = 0.5
+    for measure, fresh, within in (
+        (0.1, 0.6, 1.0),
+        (1.1, 0.6, 0.0),
+        (0.009, 0.6, 0.0),
+        (0.1, 0.5, 0.0),
+        (0.1, 0.4, 0.0),
+    ):
+        records = chosen.assign(hessian_measure=measure, trace_measure=3.0, test_loss=fresh)
+        metrics = bound_comparison_analysis.metrics(records)
+        assert (metrics["hessian_within_ten"] == within).all()
+        assert np.allclose(metrics["trace_minus_ten_gaps"], 3 - 10 * (fresh - 0.5))
+        assert metrics["log10_hessian_over_gap"].isna().all() == (fresh <= 0.5)
+    folds = np.where(chosen["fold"] == 0, 0.8, 0.4)  # gaps of 0.3 and -0.1, in the mean 0.1
+    metrics = bound_comparison_analysis.metrics(chosen.assign(hessian_measure=0.1, test_loss=folds))
+    assert np.allclose(metrics["hessian_distance"], 0)
 
 
 def test_a_data_set_out_of_reach_leaves_a_panel_that_says_so(compared) -> None:
