@@ -254,6 +254,7 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     older = _published(place)
     assert (older["verdict"], older["n"]) == ("not run", None)
     assert "was made otherwise (judged after half)" in older["reason"]
+    copy.edit("analysis/descent.py", 'last["distance"] < 1.5)', 'last["distance"] < 1)')
 
     copy.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
     copy.succeeds("reports", "--no-pages")
