@@ -114,6 +114,23 @@ class LinearisedSGD:
         return float("inf") if float(scaled.max()) >= 2 else float((scaled / (2 - scaled)).sum())
 
 
+def expected_losses(sgd: LinearisedSGD, errors: torch.Tensor, steps: int) -> list[float]:
+    """E[L_t] for t = 0 … steps from `errors` [n], exact: the second moment, started at e eᵀ, as in `radius`.
+
+    It grows by `LinearisedSGD.radius` a step in the long run.
+    """
+    pull, noise = 2 * sgd.learning_rate / sgd.count, 4 * sgd.learning_rate**2 * sgd.noise_scale
+    moment = torch.outer(errors, errors)
+    losses = [float(moment.trace()) / sgd.count]
+    for _ in range(steps):
+        kept = moment - pull * (sgd.kernel @ moment)
+        own = sgd.kernel * (moment.diagonal() / sgd.count) - sgd.kernel @ moment / sgd.count**2
+        moment = kept - pull * (kept @ sgd.kernel) + noise * (own @ sgd.kernel)
+        moment = (moment + moment.mT) / 2  # rounding that is not symmetric would grow
+        losses.append(float(moment.trace()) / sgd.count)
+    return losses
+
+
 def alignment(errors: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
     """μ = Tr(ΣG)/(2L ‖G‖²_F), equation (9) [trajectories], from errors [trajectories, n] and K [n, n].
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from common.training import FullyConnectedEnsemble
 from replications.sgd_stability.shared.layered_hessians import LayeredHessians
-from replications.sgd_stability.shared.linearised_sgd import LinearisedSGD, alignment
+from replications.sgd_stability.shared.linearised_sgd import LinearisedSGD, alignment, expected_losses
 from tests.unit.replications.sgd_stability.samples import generator, regression
 
 
@@ -94,3 +94,16 @@ def test_mu_zero_is_the_least_alignment_along_the_trajectory():
         now = sgd.step(now, batch[None])
         seen.append(float(alignment(now, sgd.kernel)))
     assert sgd.smallest_alignment(errors[0], batches) == pytest.approx(min(seen), rel=1e-9)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 6])
+def test_expected_losses_are_averages_over_every_sequence_of_batches_and_grow_by_the_radius(batch_size: int):
+    sgd, _, errors = linearised(batch_size, rate=0.5)
+    batches = torch.tensor(list(itertools.combinations(range(6), batch_size)))
+    found, states = expected_losses(sgd, errors[0], 3), errors
+    for step in range(4):
+        assert found[step] == pytest.approx(float(states.square().mean()), rel=1e-12)
+        chosen = batches.repeat(len(states), 1)
+        states = sgd.step(states.repeat_interleave(len(batches), 0), chosen)
+    long = expected_losses(sgd, errors[0], 3000)
+    assert long[-1] / long[-2] == pytest.approx(sgd.radius(3000), rel=1e-6)
