@@ -1,12 +1,18 @@
-"""Figure 4 in small: SGD against full-batch gradient descent with more steps, clipping and a gradient penalty."""
+"""Figure 4 in small: SGD against full-batch gradient descent with more steps, clipping and a gradient penalty.
+
+A run trains a row of the table with several learning rates, clipping norms or penalties; its analysis takes the one
+with the best validation accuracy.
+"""
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from common.datasets import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 from common.models import SmallVGG
 from common.training import Batches, FullyConnectedEnsemble, ModuleEnsemble
@@ -39,13 +45,34 @@ class Parameters(ExperimentParameters):
         description="steps of full-batch descent: one or ten for each epoch of SGD, or as many as SGD has",
         source=GEIPING,
     )
-    learning_rate: float = Field(
-        0.1, gt=0, description="at the start; falls to 0 along a cosine", source="our choice, deviation D8"
+    learning_rates: tuple[float, ...] = Field(
+        (0.01, 0.03, 0.1, 0.3),
+        min_length=1,
+        description="candidates, at the start; each falls to 0 along a cosine",
+        source="our choice, deviation D8",
     )
     momentum: float = Field(0.9, ge=0, lt=1, description="of both methods", source="our choice, deviation D8")
-    clip: float = Field(0.0, ge=0, description="largest norm of the gradient; 0 for no clipping", source=GEIPING)
-    penalty: float = Field(
-        0.0, ge=0, description="α of the loss L + (α/2) mean ‖∇L_B‖² over mini-batches", source=GEIPING
+    clips: tuple[float, ...] = Field(
+        (0.0,),
+        min_length=1,
+        description="candidates for the largest norm of the gradient; 0: no clipping",
+        source=GEIPING,
+    )
+    penalties: tuple[float, ...] = Field(
+        (0.0,),
+        min_length=1,
+        description="candidates for α of the loss L + (α/2) mean ‖∇L_B‖² over mini-batches",
+        source=GEIPING,
+    )
+    validation_images: int = Field(
+        5000, ge=1, unit="images", description="other images, by which a candidate is chosen", source="our choice, D8"
+    )
+    stopping_loss: float = Field(
+        0.01,
+        gt=0,
+        unit="nats",
+        description="training loss at which training has come to its end",
+        source="our choice, D8",
     )
     difference: float = Field(
         0.01, gt=0, description="length of the step behind the finite difference for H g", source="our choice"
@@ -67,27 +94,47 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         context.checkpoint(training.state())
 
 
+def candidates(setting: Parameters) -> list[tuple[float, float, float]]:
+    """Learning rate, clipping norm and penalty of every candidate of a run."""
+    return list(product(setting.learning_rates, setting.clips, setting.penalties))
+
+
 class _Training:
-    """Networks of all seeds, each on its own subset of the images."""
+    """Networks of all seeds, each on its own subset of the images; the candidates of a seed are members in a row."""
 
     def __init__(self, runs: Sequence[Parameters], context: RunContext) -> None:
         self.runs, self.context, self.setting = runs, context, runs[0]
         dataset = context.data(self.setting.dataset)
-        subsets = [
-            dataset.train.subset(run.training_images, seed=context.stream_seed(run, "split")).to(context.device)
-            for run in runs
-        ]
-        self.inputs = torch.stack([subset.as_float().flatten(1) for subset in subsets])
-        self.targets = torch.stack([subset.targets for subset in subsets])
+        self.candidates = candidates(self.setting)
+        splits = [self._split(dataset.train, run) for run in runs]
+        self.inputs = torch.stack([train.as_float().flatten(1) for train, _ in splits])
+        self.targets = torch.stack([train.targets for train, _ in splits])
+        self.validation = [(held.as_float().flatten(1), held.targets) for _, held in splits]
         test = dataset.test.to(context.device)
         self.test = test.as_float().flatten(1), test.targets
-        generators = [context.generator(run, "init") for run in runs]
+        self.owner = [number for number in range(len(runs)) for _ in self.candidates]
+        generators = [context.generator(runs[number], "init") for number in self.owner]
         self.networks = _networks(self.setting, generators, self.inputs.shape[2], dataset.classes, context.device)
+        self.rates, self.clips, self.penalties = (
+            torch.tensor(values * len(runs), device=context.device)[:, None]
+            for values in zip(*self.candidates, strict=True)
+        )
         self.velocity = torch.zeros_like(self.networks.weights)
         self.batches = Batches(
             self.setting.training_images, self.setting.batch_size, [context.generator(run, "batches") for run in runs]
         )
+        self.full = self.inputs[self.owner], self.targets[self.owner]
         self.step = 0
+
+    def _split(self, images: Split, run: Parameters) -> tuple[Split, Split]:
+        """The images to train on, and others to choose a candidate by."""
+        both = images.subset(run.training_images + run.validation_images, self.context.stream_seed(run, "split"))
+        both = both.to(self.context.device)
+        order = torch.arange(len(both), device=both.targets.device)
+        return (
+            both.take(order[: run.training_images], f"{both.name}/train"),
+            both.take(order[run.training_images :], f"{both.name}/validation"),
+        )
 
     @property
     def per_epoch(self) -> int:
@@ -107,68 +154,85 @@ class _Training:
     def advance(self) -> None:
         """One step with momentum along the clipped gradient."""
         gradient = self._gradient()
-        if self.setting.clip:
+        if any(self.setting.clips):
             lengths = gradient.norm(dim=1, keepdim=True)
-            gradient = gradient * (self.setting.clip / lengths.clamp(min=self.setting.clip))
+            gradient = gradient * torch.where(self.clips > 0, self.clips / lengths.maximum(self.clips), 1.0)
         self.velocity.mul_(self.setting.momentum).add_(gradient)
-        rate = self.setting.learning_rate * (1 + math.cos(math.pi * self.step / self.total)) / 2
-        self.networks.weights.sub_(self.velocity, alpha=rate)
+        schedule = (1 + math.cos(math.pi * self.step / self.total)) / 2
+        self.networks.weights.addcmul_(self.velocity, self.rates, value=-schedule)
         self.step += 1
 
     def _gradient(self) -> torch.Tensor:
         """Of the loss of this step [members, parameters], the penalty included."""
-        members = range(len(self.runs))
         if not self.setting.full_batch:
-            return self._gradient_of(self.batches.next(members))
-        if not self.setting.penalty:
-            return self._gradient_of(None)
-        total = torch.zeros_like(self.velocity)
-        for _ in range(self.per_epoch):
-            total += self._penalised(self.batches.next(members))
-        return total / self.per_epoch
-
-    def _gradient_of(self, chosen: torch.Tensor | None) -> torch.Tensor:
-        self.networks.losses_and_gradients(*self._examples(chosen))
+            self.networks.losses_and_gradients(*self._next_batch())
+            return self.networks.gradients
+        if not any(self.setting.penalties):
+            self.networks.losses_and_gradients(*self.full)
+            return self.networks.gradients
+        batches = [self.batches.next(range(len(self.runs))).to(self.inputs.device) for _ in range(self.per_epoch)]
+        for member, run in enumerate(self.owner):
+            parts = [(self.inputs[run, chosen[run]], self.targets[run, chosen[run]]) for chosen in batches]
+            self.networks.gradients[member] = self._penalised(member, parts)
         return self.networks.gradients
 
-    def _examples(self, chosen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Each seed's examples with the indices `chosen` [seeds, B], or all of its own."""
-        if chosen is None:
-            return self.inputs, self.targets
-        own, chosen = torch.arange(len(self.runs))[:, None], chosen.to(self.inputs.device)
-        return self.inputs[own, chosen], self.targets[own, chosen]
+    def _next_batch(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The next mini-batch of each member; the candidates of a seed have the same."""
+        chosen = self.batches.next(range(len(self.runs))).to(self.inputs.device)
+        own = torch.arange(len(self.runs), device=chosen.device)[:, None]
+        return self.inputs[own, chosen][self.owner], self.targets[own, chosen][self.owner]
 
-    def _penalised(self, chosen: torch.Tensor) -> torch.Tensor:
-        """∇(L_B + (α/2) ‖∇L_B‖²) = g + α H g, with H g from a difference of gradients."""
-        networks, batch = self.networks, self._examples(chosen)
-        before = networks.weights.clone()
-        networks.losses_and_gradients(*batch)
-        gradient = networks.gradients.clone()
-        lengths = gradient.norm(dim=1, keepdim=True).clamp(min=1e-12)
-        networks.weights.add_((gradient / lengths).mul_(self.setting.difference))
-        networks.losses_and_gradients(*batch)
-        networks.weights.copy_(before)
-        change = networks.gradients.sub_(gradient).mul_(lengths / self.setting.difference)
-        return gradient.add_(change.mul_(self.setting.penalty))
+    def _penalised(self, member: int, batches: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+        """Mean over batches of ∇(L_B + (α/2) ‖∇L_B‖²) = g + α H g, with H g from a difference of gradients.
+
+        One member at a time, so that its weights and gradients stay in a processor's cache.
+        """
+        here = _same_kind(self.networks, self.networks.weights[member : member + 1])
+        beside = _same_kind(self.networks, torch.empty_like(here.weights))
+        total = torch.zeros_like(here.weights[0])
+        for inputs, targets in batches:
+            here.losses_and_gradients(inputs, targets)
+            length = float(here.gradients.norm()) or 1.0
+            torch.add(here.weights, here.gradients, alpha=self.setting.difference / length, out=beside.weights)
+            beside.losses_and_gradients(inputs, targets)
+            share = float(self.penalties[member]) * length / self.setting.difference
+            total.add_(here.gradients[0], alpha=1 - share).add_(beside.gradients[0], alpha=share)
+        return total / len(batches)
 
     def evaluate(self) -> None:
-        """Training loss, and accuracy on the test set."""
-        losses = self.networks.losses(self.inputs, self.targets)
-        wrong = torch.zeros(len(self.runs))
-        for inputs, targets in zip(self.test[0].split(1000), self.test[1].split(1000), strict=True):
-            wrong += (self.networks.outputs(inputs).argmax(2) != targets).sum(1).cpu()
-        for member, run in enumerate(self.runs):
-            loss = float(losses[member])
-            if not math.isfinite(loss):
-                self.context.diverged(run, f"training loss not finite at step {self.step}")
+        """Training loss of every candidate, and its accuracy on the validation and on the test set."""
+        losses = self.networks.losses(*self.full)
+        tested = self._accuracies(*self.test)
+        count = len(self.candidates)
+        for number, run in enumerate(self.runs):
+            own = slice(number * count, (number + 1) * count)
+            validated = self._accuracies(*self.validation[number], own)
+            if not losses[own].isfinite().any():
+                self.context.diverged(run, f"no candidate has a finite training loss at step {self.step}")
                 continue
-            self.context.record(
-                run,
-                step=self.step,
-                training_loss=loss,
-                test_accuracy=1 - float(wrong[member]) / len(self.test[1]),
-                last=self.step == self.total,
-            )
+            for k, (rate, clip, penalty) in enumerate(self.candidates):
+                loss = float(losses[own][k])
+                self.context.record(
+                    run,
+                    step=self.step,
+                    last=self.step == self.total,
+                    candidate=k,
+                    learning_rate=rate,
+                    clip=clip,
+                    penalty=penalty,
+                    finite=math.isfinite(loss),
+                    training_loss=loss if math.isfinite(loss) else None,
+                    validation_accuracy=float(validated[k]),
+                    test_accuracy=float(tested[own][k]),
+                )
+
+    def _accuracies(self, inputs: torch.Tensor, targets: torch.Tensor, own: slice = slice(None)) -> torch.Tensor:
+        """Share of right answers of the members `own`."""
+        networks = self.networks.members(list(range(len(self.owner)))[own])
+        right = torch.zeros(len(networks))
+        for part, answers in zip(inputs.split(1000), targets.split(1000), strict=True):
+            right += (networks.outputs(part).argmax(2) == answers).sum(1).cpu()
+        return right / len(targets)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -184,6 +248,15 @@ class _Training:
             self.velocity.copy_(state["velocity"])
             self.batches.restore(state["batches"])
             self.step = int(state["step"])
+
+
+def _same_kind(
+    networks: FullyConnectedEnsemble | ModuleEnsemble, weights: torch.Tensor
+) -> FullyConnectedEnsemble | ModuleEnsemble:
+    """Networks of the same architecture and loss whose parameters are the rows of `weights`, kept and not copied."""
+    if isinstance(networks, FullyConnectedEnsemble):
+        return FullyConnectedEnsemble(networks.sizes, weights, loss=networks.loss)
+    return ModuleEnsemble(networks.make, weights, loss=networks.loss)
 
 
 def _networks(

@@ -37,7 +37,9 @@ paper.figure(
 #
 # SGD is said to do better than full-batch gradient descent. A quoted table trains a ResNet on CIFAR-10 with 3,000
 # full-batch steps and shows that clipping and a penalty on the gradient make up for what mini-batches do. Ours is a
-# small version of it.
+# small version of it. Every arm is tuned by validation data, with as many candidates for the learning rate of descent
+# as for that of SGD, and trained to its end; only the row with as many epochs as SGD is stopped before, as it is in the
+# table. What a comparison of equal epochs shows is first of all that few steps do not suffice.
 
 # %%
 paper.figure("fig4", ["fig4-*"])
@@ -177,8 +179,12 @@ paper.figure(
 # %% [markdown]
 # By the theorem a small norm means a small gap. It is printed with a factor $\mathrm{poly}(n, 1/\delta)$, with which it
 # says nothing; we leave the factor out. Even so it says something only where it lies below the error of $f = 0$, which
-# a network that has learnt nothing has too. Networks from small initial weights end flatter than those from large ones,
-# but they differ in more than the trace; so we also ask among runs of equal $n$ and equal start.
+# a network that has learnt nothing has too: at few examples it does not, from a sharp start at none of ours. How many
+# examples it takes depends on how flat the interpolant is. Beyond as many examples as parameters, whoever interpolates
+# has found the target, which is itself a small network: there the bound is safe for a reason of its own.
+#
+# Networks from small initial weights end flatter than those from large ones, but they differ in more than the trace; so
+# we also ask among runs of equal $n$ and equal start.
 
 # %%
 paper.figure("theorem3", ["theorem3-*"])

@@ -39,6 +39,8 @@ DISCRETE = {
     "pacgen/toy_landscape/training_error_*": "a share of a hundred points",
     "pacgen/toy_landscape/rejected_*": "a count",
     "sgd_stability/escape/steps_taken": "a count",
+    "sgd_stability/gd_against_sgd/candidates_trained": "a count",
+    "sgd_stability/gd_against_sgd/chosen_*": "one of a few candidates",
     "sgd_stability/pac_bayes_theorem/*": "a share of draws",
     "sgd_stability/toy_escape/median_time": "a count of steps",
 }

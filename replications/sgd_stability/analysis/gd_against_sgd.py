@@ -1,10 +1,12 @@
-"""Full-batch descent against SGD: a row a run, and the figure."""
+"""Full-batch descent against SGD: a row a run, the candidate that validation data choose, and the figure."""
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, note, subplots
+from common.figures import PALETTE, note, reference_line, subplots
+from common.figures.style import FACE
 
 ROWS = {
     "sgd": ("SGD", 95.70),
@@ -16,43 +18,96 @@ ROWS = {
 }
 """Label of each arm, and the validation accuracy (%) that the table of Fig. 4 gives its row."""
 
+TUNED = ("learning_rate", "clip", "penalty")
+
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run: accuracy and training loss at the end."""
-    last = records[records["last"].astype(bool)].set_index("run")
-    table = last[["test_accuracy", "training_loss"]].reindex(records["run"].unique())
-    table["regime_reached"] = table["training_loss"].notna()
-    table.index.name = "run"
+    """One row a run: accuracy and training loss at the end, of the candidate that validation data choose.
+
+    It is the candidate with the best validation accuracy among those whose training came to its end (a training loss
+    of at most `stopping_loss`), or among all with a finite loss where none did. `trained` is 1 if it came to its end;
+    `candidates_trained` counts those that did; `at_an_end_of_its_range` is 1 where what was chosen among several is the
+    smallest or the largest of them, so that a wider range might have another best.
+
+    The regime is a training that came to its end. Descent over as many epochs as SGD is in its regime in any case: that
+    row of the table is about those epochs, and in the table, too, it is unfinished.
+    """
+    table = _chosen(records)[
+        ["test_accuracy", "validation_accuracy", "training_loss", "trained", "candidates_trained",
+         "at_an_end_of_its_range"]
+    ]  # fmt: skip
+    for name in TUNED:
+        table[f"chosen_{name}"] = _chosen(records)[name]
+    same_epochs = records.groupby("run")[["full_batch", "step_budget"]].first()
+    by_epochs = same_epochs["full_batch"].astype(bool) & (same_epochs["step_budget"] == "epochs")
+    table["regime_reached"] = table["trained"].eq(1) | by_epochs.reindex(table.index)
+    return table.reindex(records["run"].unique())
+
+
+def _chosen(records: pd.DataFrame) -> pd.DataFrame:
+    """The chosen candidate of every run that has one, indexed by `run`."""
+    last = records[records["last"].astype(bool) & records["finite"].astype(bool)]
+    last = last.assign(trained=last["training_loss"] <= last["stopping_loss"])
+    rows = []
+    for _, part in last.groupby("run", sort=False):
+        pool = part[part["trained"]] if part["trained"].any() else part
+        best = pool.loc[pool["validation_accuracy"].idxmax()]
+        rows.append({**best, "trained": float(best["trained"]), "candidates_trained": float(part["trained"].sum())})
+    table = pd.DataFrame(rows, columns=[*last.columns, "candidates_trained"]).set_index("run")
+    every = records.groupby("run")
+    table["at_an_end_of_its_range"] = 0.0
+    for name in TUNED:
+        low, high = (extreme.reindex(table.index) for extreme in (every[name].min(), every[name].max()))
+        at_end = (low < high) & ((table[name] == low) | (table[name] == high))
+        table.loc[at_end, "at_an_end_of_its_range"] = 1.0
     return table
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """`fig4`: test accuracy of each row beside the reported one."""
-    last = records[records["last"].astype(bool)]
-    figure, axes = subplots(size=(5.6, 4.4))
-    rows = [arm for arm in ROWS if arm in set(last["arm"])]
+    """`fig4`: test accuracy of each row beside the reported one, and the training loss at the end."""
+    chosen = _chosen(records)
+    rows = [arm for arm in ROWS if arm in set(records["arm"])]
+    figure, (left, right) = subplots(1, 2, size=(9.2, 4.6), sharey=True, gridspec_kw={"width_ratios": [3, 2]})
     for place, arm in enumerate(rows):
-        values = 100 * last.loc[last["arm"] == arm, "test_accuracy"]
-        spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(len(values))
-        axes.plot(
-            values, place - 0.12 + spread, "o", color=PALETTE[0], label="ours, a point a seed" if not place else None
-        )
+        part = chosen[chosen["arm"] == arm]
+        spread = np.linspace(-0.14, 0.14, len(part)) if len(part) > 1 else np.zeros(len(part))
+        for axes, values in ((left, 100 * part["test_accuracy"]), (right, part["training_loss"])):
+            _dots(axes, values, place - 0.1 + spread, part["trained"] == 1)
         reported = ROWS[arm][1]
         if reported is not None:
-            axes.plot(
-                [reported],
-                [place + 0.2],
-                "s",
-                color=PALETTE[1],
-                label="reported, CIFAR-10, ResNet-18" if not place else None,
-            )
-    axes.set_yticks(range(len(rows)), [ROWS[arm][0] for arm in rows])
-    axes.invert_yaxis()
-    axes.set(xlabel="test accuracy (%)", title="Fig. 4 · full-batch descent beside SGD")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+            left.plot([reported], [place + 0.24], "s", color=PALETTE[1], label="_reported")
+    left.plot([], [], "o", color=PALETTE[0], label="ours, a point a seed")
+    left.plot([], [], "s", color=PALETTE[1], label="reported, CIFAR-10, ResNet-18")
+    if (chosen["trained"] == 0).any():
+        left.plot([], [], "o", color=PALETTE[0], markerfacecolor=FACE, label="stopped before its end")
+    left.set_yticks(range(len(rows)), [ROWS[arm][0] for arm in rows])
+    left.invert_yaxis()
+    left.set(xlabel="test accuracy (%)", title="Fig. 4 · full-batch descent beside SGD")
     one = records.iloc[0]
+    reference_line(right, x=float(one["stopping_loss"]), label="training has come to its end")
+    right.set_xscale("log")
+    right.set(xlabel="training loss at the end (nats)", title="how far it was trained")
+    handles, labels = (a + b for a, b in zip(*(x.get_legend_handles_labels() for x in (left, right)), strict=True))
+    figure.legend(handles, labels, loc="outside upper left", ncols=2)
+    note(figure, _said(one, chosen), "illustration")
+    return {"fig4": figure}
+
+
+def _dots(axes: Axes, values: pd.Series, places: np.ndarray, full: pd.Series) -> None:
+    """A dot a seed, hollow where training was stopped before its end."""
+    for kept, face in ((full, PALETTE[0]), (~full, FACE)):
+        where = kept.to_numpy(dtype=bool)
+        label = "_trained" if face == PALETTE[0] else "_stopped"
+        axes.plot(values[where], places[where], "o", color=PALETTE[0], markerfacecolor=face, label=label)
+
+
+def _said(one: pd.Series, chosen: pd.DataFrame) -> str:
     names = {"fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
     network = "the small VGG" if one["network"] == "small_vgg" else f"two hidden layers of {one['width']:.0f}"
-    text = f"{names.get(one['dataset'], one['dataset'])}, {one['training_images']:.0f} images, {network} (D8)"
-    note(figure, text, "illustration")
-    return {"fig4": figure}
+    stopped = chosen[chosen["trained"] == 0].groupby("arm").size()
+    counts = ", ".join(f"{ROWS[arm][0]} {count}" for arm, count in stopped.items()) or "none"
+    return (
+        f"{names.get(one['dataset'], one['dataset'])}, {one['training_images']:.0f} images, {network} (D8). Learning "
+        f"rates, clipping norms and penalties by validation accuracy; the choice lies at an end of its range in "
+        f"{chosen['at_an_end_of_its_range'].sum():.0f} of {len(chosen)} runs. Stopped before the end: {counts}"
+    )
