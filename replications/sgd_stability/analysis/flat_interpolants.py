@@ -78,7 +78,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         reference_line(axes, y=float(part["target_power"].mean()), label="E f*², the error of f = 0")
         parameters = float(part["width"].iloc[0] * (part["dimension"].iloc[0] + 1))
         if part["examples"].min() < parameters < part["examples"].max():
-            reference_line(axes, x=parameters, label="as many examples as parameters")
+            reference_line(axes, x=parameters, label="as many examples as parameters").set_linestyle(":")
         log_axis(axes, "x", ticks=sorted(part["examples"].unique())[::2])
         axes.set(xlabel="examples n", title=f"initial weights × {start:g}")
     panels[0, 0].set_yscale("log")

@@ -1,5 +1,7 @@
 """Full-batch descent against SGD: a row a run, the candidate that validation data choose, and the figure."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -17,6 +19,9 @@ ROWS = {
     "gd_regularised": ("GD longer, clipped, penalty", 95.67),
 }
 """Label of each arm, and the validation accuracy (%) that the table of Fig. 4 gives its row."""
+
+FULL: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": PALETTE[0]}
+HOLLOW = {**FULL, "markerfacecolor": FACE, "markeredgecolor": PALETTE[0], "markeredgewidth": 1.2}
 
 TUNED = ("learning_rate", "clip", "penalty")
 
@@ -76,10 +81,10 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         reported = ROWS[arm][1]
         if reported is not None:
             left.plot([reported], [place + 0.24], "s", color=PALETTE[1], label="_reported")
-    left.plot([], [], "o", color=PALETTE[0], label="ours, a point a seed")
+    left.plot([], [], label="ours, a point a seed", **FULL)
     left.plot([], [], "s", color=PALETTE[1], label="reported, CIFAR-10, ResNet-18")
     if (chosen["trained"] == 0).any():
-        left.plot([], [], "o", color=PALETTE[0], markerfacecolor=FACE, label="stopped before its end")
+        left.plot([], [], label="stopped before its end", **HOLLOW)
     left.set_yticks(range(len(rows)), [ROWS[arm][0] for arm in rows])
     left.invert_yaxis()
     left.set(xlabel="test accuracy (%)", title="Fig. 4 · full-batch descent beside SGD")
@@ -95,10 +100,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 def _dots(axes: Axes, values: pd.Series, places: np.ndarray, full: pd.Series) -> None:
     """A dot a seed, hollow where training was stopped before its end."""
-    for kept, face in ((full, PALETTE[0]), (~full, FACE)):
-        where = kept.to_numpy(dtype=bool)
-        label = "_trained" if face == PALETTE[0] else "_stopped"
-        axes.plot(values[where], places[where], "o", color=PALETTE[0], markerfacecolor=face, label=label)
+    where = full.to_numpy(dtype=bool)
+    axes.plot(values[where], places[where], label="_trained", **FULL)
+    axes.plot(values[~where], places[~where], label="_stopped", **HOLLOW)
 
 
 def _said(one: pd.Series, chosen: pd.DataFrame) -> str:
