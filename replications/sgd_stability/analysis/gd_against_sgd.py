@@ -37,12 +37,11 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     The regime is a training that came to its end. Descent over as many epochs as SGD is in its regime in any case: that
     row of the table is about those epochs, and in the table, too, it is unfinished.
     """
-    table = _chosen(records)[
-        ["test_accuracy", "validation_accuracy", "training_loss", "trained", "candidates_trained",
-         "at_an_end_of_its_range"]
-    ]  # fmt: skip
+    chosen = _chosen(records)
+    table = chosen[["test_accuracy", "validation_accuracy", "training_loss", "trained", "candidates_trained"]].copy()
+    table["at_an_end_of_its_range"] = chosen["at_an_end_of_its_range"]
     for name in TUNED:
-        table[f"chosen_{name}"] = _chosen(records)[name]
+        table[f"chosen_{name}"] = chosen[name]
     same_epochs = records.groupby("run")[["full_batch", "step_budget"]].first()
     by_epochs = same_epochs["full_batch"].astype(bool) & (same_epochs["step_budget"] == "epochs")
     table["regime_reached"] = table["trained"].eq(1) | by_epochs.reindex(table.index)
@@ -56,7 +55,7 @@ def _chosen(records: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for _, part in last.groupby("run", sort=False):
         pool = part[part["trained"]] if part["trained"].any() else part
-        best = pool.loc[pool["validation_accuracy"].idxmax()]
+        best = pool.sort_values("validation_accuracy", ascending=False, kind="stable").iloc[0]
         rows.append({**best, "trained": float(best["trained"]), "candidates_trained": float(part["trained"].sum())})
     table = pd.DataFrame(rows, columns=[*last.columns, "candidates_trained"]).set_index("run")
     every = records.groupby("run")
@@ -109,7 +108,7 @@ def _said(one: pd.Series, chosen: pd.DataFrame) -> str:
     names = {"fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
     network = "the small VGG" if one["network"] == "small_vgg" else f"two hidden layers of {one['width']:.0f}"
     stopped = chosen[chosen["trained"] == 0].groupby("arm").size()
-    counts = ", ".join(f"{ROWS[arm][0]} {count}" for arm, count in stopped.items()) or "none"
+    counts = ", ".join(f"{ROWS[str(arm)][0]} {count}" for arm, count in stopped.items()) or "none"
     return (
         f"{names.get(one['dataset'], one['dataset'])}, {one['training_images']:.0f} images, {network} (D8). Learning "
         f"rates, clipping norms and penalties by validation accuracy; the choice lies at an end of its range in "
