@@ -7,7 +7,7 @@ import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .shared.two_layer_relu import Network, sphere
+from .shared.two_layer_relu import Network, sphere, trace_of_g
 
 THEOREM_3 = "Wu 2025, Theorem 3 (Wu and Su 2023, Theorem 4.3)"
 OURS = "our choice, D23"
@@ -62,14 +62,6 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             path_norm=float(network.path_norm()[member]),
             squared_norm=float(network.squared_norm(setting.dimension)[member]),
         )
-
-
-def trace_of_g(network: Network, inputs: torch.Tensor) -> torch.Tensor:
-    """Tr G = mean ‖∇f(x_i)‖² [k] = mean Σ_j (σ(w_jᵀx_i)² + a_j² [w_jᵀx_i > 0] ‖x_i‖²), for inputs [k, n, d]."""
-    before = inputs @ network.inner.transpose(1, 2)
-    by_inner = ((before > 0).to(before.dtype) @ network.outer.square()[..., None])[..., 0] * inputs.square().sum(2)
-    trace: torch.Tensor = (before.relu_().square_().sum(2) + by_inner).mean(1)
-    return trace
 
 
 def loss_gradients(network: Network, inputs: torch.Tensor, targets: torch.Tensor) -> Network:

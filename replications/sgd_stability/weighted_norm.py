@@ -6,7 +6,7 @@ import torch
 
 from common.experiments import ExperimentParameters, Field, RunContext
 
-from .shared.two_layer_relu import Network, sphere
+from .shared.two_layer_relu import Network, sphere, trace_of_g
 
 THEOREM_2 = "Wu 2025, Theorem 2 (Wu and Su 2023, Theorem 4.1)"
 OURS = "our choice, D22"
@@ -65,7 +65,10 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def curvature_over_norms(run: Parameters, network: Network, inputs: torch.Tensor) -> Iterator[dict[str, float]]:
-    """Tr G, ‖G‖_F and ‖G‖₂ over the squared norms that Theorem 2 pairs them with, for each rescaling."""
+    """Tr G, ‖G‖_F and ‖G‖₂ over the squared norms that Theorem 2 pairs them with, for each rescaling.
+
+    `rooted_ratio` is Tr G over the norm under its root, `rooted_ratio_tenfold` that of the network of 10 θ.
+    """
     gradients = network.gradients(inputs)
     dimension = run.dimension
     curvature = gradients.T @ gradients / len(inputs)
@@ -75,6 +78,8 @@ def curvature_over_norms(run: Parameters, network: Network, inputs: torch.Tensor
         scaled = scale[:, None] * curvature * scale
         one = network.rescaled(factor)
         trace, frobenius = float(scaled.trace()), float(scaled.norm())
+        tenfold = Network(10 * one.outer, 10 * one.inner)
+        trace_tenfold = float(trace_of_g(Network(tenfold.outer[None], tenfold.inner[None]), inputs[None]))
         yield {
             "rescaling": factor,
             "trace_ratio": trace / float(one.squared_norm(dimension)),
@@ -82,7 +87,7 @@ def curvature_over_norms(run: Parameters, network: Network, inputs: torch.Tensor
             "spectral_ratio": float(torch.linalg.eigvalsh(scaled)[-1]) / float(one.squared_norm(1.0)),
             "unpaired_ratio": frobenius / float(one.squared_norm(dimension)),
             "rooted_ratio": trace / float(one.squared_norm(dimension)) ** 0.5,
-            "rooted_ratio_tenfold": 100 * trace / (100 * float(one.squared_norm(dimension))) ** 0.5,
+            "rooted_ratio_tenfold": trace_tenfold / float(tenfold.squared_norm(dimension)) ** 0.5,
         }
 
 

@@ -14,11 +14,20 @@ LEFT, RIGHT = -1.9, 4.4
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run: shares of starts that end at C, at D, at another critical point, or keep moving."""
+    """One row a run: shares of starts that end at C, at D, at another critical point, or keep moving.
+
+    Of all runs with 2/f″(C) < η < 2/f″(D), where C is not stable and D is: `window_share_flat` is the least
+    `share_flat`, `window_share_sharp` the largest `share_sharp`. Missing where there is no such run.
+    """
     ends = records[records["kind"] == "ends"].set_index("run")
     names = ["share_sharp", "share_flat", "share_elsewhere", "share_moving", "rise_sharp", "rise_flat"]
+    rate = ends["learning_rate"]
+    window = ends[(rate > 2 / ends["curvature_sharp"]) & (rate < 2 / ends["curvature_flat"])]
     table: pd.DataFrame = ends[names].assign(
-        log10_rise_ratio=(ends["rise_sharp"] / ends["rise_flat"]).map(math.log10), regime_reached=True
+        log10_rise_ratio=(ends["rise_sharp"] / ends["rise_flat"]).map(math.log10),
+        window_share_flat=window["share_flat"].min(),
+        window_share_sharp=window["share_sharp"].max(),
+        regime_reached=True,
     )
     return table
 

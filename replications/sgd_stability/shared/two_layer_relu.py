@@ -53,6 +53,14 @@ def _preactivations(network: Network, inputs: torch.Tensor) -> torch.Tensor:
     return inputs @ network.inner.transpose(-2, -1)
 
 
+def trace_of_g(network: Network, inputs: torch.Tensor) -> torch.Tensor:
+    """Tr G = mean ‖∇f(x_i)‖² [k] = mean Σ_j (σ(w_jᵀx_i)² + a_j² [w_jᵀx_i > 0] ‖x_i‖²), for inputs [k, n, d]."""
+    before = inputs @ network.inner.transpose(1, 2)
+    by_inner = ((before > 0).to(before.dtype) @ network.outer.square()[..., None])[..., 0] * inputs.square().sum(2)
+    trace: torch.Tensor = (before.relu_().square_().sum(2) + by_inner).mean(1)
+    return trace
+
+
 def sphere(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     """Points uniform on the sphere of radius √d, float64; d is the last of `shape`."""
     drawn = torch.randn(shape, generator=generator, dtype=torch.float64)

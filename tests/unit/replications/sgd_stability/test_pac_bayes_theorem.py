@@ -1,5 +1,8 @@
 """McAllester, Donsker and Varadhan."""
 
+import pandas as pd
+import pytest
+
 from replications.sgd_stability import pac_bayes_theorem
 from replications.sgd_stability.analysis.pac_bayes_theorem import metrics as theorem_metrics
 from tests.context import MemoryContext
@@ -12,6 +15,23 @@ def test_the_theorem_on_guessers_fails_seldom_and_its_chernoff_line_only_holds_a
     assert found["worst_maurer"] <= found["worst_optimistic"] <= 0.1
     assert found["no_divergence_failure"] > 0.2
     assert found["moment"] > 0 > found["moment_with_divergence"]
+    assert found["printed_line"] > 0.5
     assert 0 < found["chernoff_ratio"] < 1
     assert found["finite_gap"] < 1e-8
     assert found["gaussian_gap"] < 1e-8
+
+
+def test_the_printed_line_is_judged_at_its_worst_scale_with_the_mean_divergence() -> None:
+    gibbs = {"run": "r", "kind": "gibbs", "failure_without_divergence": 0.0, "moment_with_divergence": 0.0}
+    rows = [
+        {**gibbs, "scale": scale, "moment": moment, "divergence": divergence}
+        for scale, moment, divergence in ((0.0, 9.0, 0.0), (40.0, 0.5, 0.2), (80.0, 0.6, 0.5))
+    ]
+    others = [
+        {"kind": "finite", "target": 0.0, "best": 0.0, "distance": 0.0},
+        {"kind": "gaussian", "target": 0.0, "best": 0.0, "distance": 0.0},
+        {"kind": "chernoff", "tail": 0.1, "right": 0.2},
+        {"kind": "worst", "optimistic": 0.0, "fixed": 0.0, "maurer": 0.0},
+    ]
+    found = theorem_metrics(pd.DataFrame([*rows, *({"run": "r", **row} for row in others)]))
+    assert found.loc["r", "printed_line"] == pytest.approx(0.3)

@@ -2,10 +2,12 @@
 
 import math
 
+import pandas as pd
 import pytest
 import torch
 
 from replications.sgd_stability import stable_minima
+from replications.sgd_stability.analysis.stable_minima import metrics
 from tests.context import MemoryContext
 
 
@@ -25,3 +27,18 @@ def test_small_steps_end_at_both_minima_and_large_ones_at_the_flat_one() -> None
     assert small["share_sharp"] > 0.2
     assert small["share_sharp"] + small["share_flat"] == pytest.approx(1)
     assert large["share_flat"] == 1
+
+
+def test_the_window_holds_the_rates_at_which_only_the_flat_minimum_is_stable() -> None:
+    curvature_sharp, curvature_flat = stable_minima.curvatures(0.5)
+    common = {"kind": "ends", "curvature_sharp": curvature_sharp, "curvature_flat": curvature_flat}
+    common |= {"share_elsewhere": 0.0, "share_moving": 0.0, "rise_sharp": 2.0, "rise_flat": 1.0}
+    rates = {0.4: (0.1, 0.9), 0.5: (0.7, 0.0), 1.5: (1.0, 0.2), 4.1: (0.0, 1.0)}  # the window is 4/9 to 4
+    rows = [
+        {**common, "run": f"r{rate}", "learning_rate": rate, "share_flat": flat, "share_sharp": sharp}
+        for rate, (flat, sharp) in rates.items()
+    ]
+    table = metrics(pd.DataFrame(rows))
+    assert table["window_share_flat"].tolist() == [0.7] * 4
+    assert table["window_share_sharp"].tolist() == [0.2] * 4
+    assert metrics(pd.DataFrame(rows[:1]))["window_share_flat"].isna().all()

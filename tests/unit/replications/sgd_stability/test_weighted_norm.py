@@ -30,6 +30,16 @@ def test_path_norm_inequality_is_strict_as_drawn_and_an_equality_when_balanced()
     assert abs(found["balanced_slack"]) < 1e-12
 
 
+def test_the_tenfold_ratio_is_that_of_a_network_of_ten_times_the_weights() -> None:
+    run = weighted_norm.Parameters(seed=0, dimension=4, width=5, rescalings=(0.5, 2.0))
+    network, inputs = Network(normal(5), normal(5, 4, seed=1)), sphere((20, 4), generator())
+    for row in weighted_norm.curvature_over_norms(run, network, inputs):
+        one = network.rescaled(row["rescaling"])
+        tenfold = Network(10 * one.outer, 10 * one.inner)
+        trace = tenfold.gradients(inputs).square().sum() / len(inputs)
+        assert row["rooted_ratio_tenfold"] == pytest.approx(float(trace / tenfold.squared_norm(4).sqrt()))
+
+
 def test_weighted_norm_gives_one_row_with_every_measure() -> None:
     table = records(weighted_norm, seeds=1, dimension=6, width=4, restarts=2, descents=10)
     row = weighted_norm_metrics(table).iloc[0]
