@@ -180,7 +180,8 @@ paper.figure("sub_batch", ["sub-batch-leaves-*"])
 # %% [markdown]
 # ## What it costs
 # The measure is said to cost one step of SGD, and a step with the penalty three: two more gradients. This counts one
-# random vector over the weights. A random sign for each output has the same mean and needs one differentiation less.
+# random vector over the weights and is printed for Tr H; of Tr G, which takes its place, no count is printed. A random
+# sign for each output has the same mean and needs one differentiation less.
 
 # %%
 paper.figure("cost", ["*-wrn"])
