@@ -7,7 +7,7 @@ they were amended. Source may be committed after its runs, unchanged; rules have
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from common.claims import Claim, judge, load_claims
-from common.claims.cells import DIVERGED
+from common.claims.cells import DIVERGED, matching
 from common.claims.estimates import SEED
 from common.errors import UserError
 from common.experiments import provenance
@@ -82,10 +82,10 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         for claim in checked:
             check_published(claim, now[claim.id], before.get(claim.id), same_numbers=claim.id in same, scale=scale)
         rule = {name: replace(rule, metrics="") if name in same else rule for name, rule in now.items()}
-        seeds: dict[str, set[int]] = {commit: set() for commit in commits}
+        runs: dict[str, list[Mapping[str, Any]]] = {commit: [] for commit in commits}
         for state_of, fact in zip(mine, facts, strict=True):
-            seeds[fact["rules_at"]] |= {state_of.run.axes[SEED]} if SEED in state_of.run.axes else set()
-        _check_older(replication, checked, rule, seeds, scale)
+            runs[fact["rules_at"]].append(state_of.run.axes)
+        _check_older(replication, checked, rule, runs, scale)
         made[experiment] = _summary(facts)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
@@ -119,9 +119,8 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
         mine = [claim for claim in claims if claim.experiment == experiment]
         for claim in mine:
             check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
-        seeds = {int(row[SEED]) for row in rows.get(experiment, []) if SEED in row}
         commits = facts.get("rules_at", facts["commit"]).split(", ")
-        _check_older(replication, mine, now, dict.fromkeys(commits, seeds), scale)
+        _check_older(replication, mine, now, dict.fromkeys(commits, rows.get(experiment, [])), scale)
     decided_by = _decided_by(replication, claims, now)
     for name, entry in decided_by.items():
         known = before.get(name, {}).get("decided_by", {})
@@ -166,7 +165,8 @@ def _older_metrics(claim: Claim, table: pd.DataFrame, finished: str | None) -> s
     Args:
         finished: when their last run ended, if the present code of metrics is not known to have made them.
     """
-    missing = [name for name in claim.estimate.variables() if name not in table.columns and name != DIVERGED]
+    read = {*claim.estimate.variables(), *(axis for where in claim.estimate.selections() for axis in where)}
+    missing = sorted(read - set(table.columns) - {DIVERGED})
     if missing:
         return f"What was published does not hold {missing[0]} yet: it is judged with the next evidence."
     for amendment in claim.amended:
@@ -200,18 +200,25 @@ def _check_older(
     replication: Replication,
     claims: Sequence[Claim],
     now: Mapping[str, Rule],
-    seeds: Mapping[str, Set[int]],
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
     scale: str,
 ) -> None:
     """Refuse rules that are younger than the runs which they judge, unless they say so.
 
     Args:
-        seeds: by the commit that they were computed from.
+        runs: axes and values of each, by the commit that they were computed from.
     """
-    for commit, computed in sorted(seeds.items()):
-        then = rules_at(replication, commit, scale)
+    for commit, computed in sorted(runs.items()):
+        then, table = rules_at(replication, commit, scale), pd.DataFrame(computed)
         for claim in claims:
-            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds=computed, scale=scale)
+            seeds = _seeds(claim, table)
+            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds=seeds, scale=scale)
+
+
+def _seeds(claim: Claim, table: pd.DataFrame) -> set[int]:
+    """The seeds of the runs that a claim reads."""
+    read = [where for where in claim.estimate.selections() if {SEED, *where} <= set(table.columns)]
+    return {int(seed) for where in read for seed in matching(table, where)[SEED]}
 
 
 def _decided_by(
