@@ -57,6 +57,10 @@ TRENDS = (*RISING, "test_error")
 """Measures whose slope over all settings is taken within a seed, for a doubling of the setting."""
 
 
+PARAMETERS = {"mnist": 21_840, "cifar10": 31_340}
+"""By data set, the number m of parameters of the network that a sweep trains (`common.models.MnistConvNet`)."""
+
+
 CURVES = ("gap", "psi", "log_training_loss")
 """Measures that are kept as a curve along the training of a run."""
 
@@ -83,8 +87,9 @@ def sweep_metrics(records: pd.DataFrame, axis: str) -> pd.DataFrame:
     `Losses.matched` (interpolated linearly in log training loss from the record before); with suffix `_rise` the
     measure at the largest minus that at the smallest setting of `axis`, with suffix `_slope` its least-squares slope
     over log₂ of all settings of `axis`, both the same in all runs of a seed and momentum; with suffix `_curve` a list,
-    the measure at every full look of the run; `regime_reached`. A run that ended before the last epoch, or never passed
-    the loss, has NaN.
+    the measure at every full look of the run; `psi_without_rho_share`, the range over `axis` of Ψ − (m/2) log ρ, what
+    of Ψ is left to the weights and to h once ρ is taken out, over the range of Ψ, the same in all runs of a seed and
+    momentum; `regime_reached`. A run that ended before the last epoch, or never passed the loss, has NaN.
     """
     losses = losses_of(records)
     everything, measures = with_logarithms(records)
@@ -99,7 +104,8 @@ def sweep_metrics(records: pd.DataFrame, axis: str) -> pd.DataFrame:
         _fitted(records, table.index, losses.fitted) & table["gap"].notna() & table["matched_gap"].notna()
     )
     placed = table.join(records.groupby("run", sort=False)[[axis, *ARM]].first())
-    return table.join([_rises(placed, axis), _slopes(placed, axis), _curves(complete)])
+    share = _share_without_rho(placed, PARAMETERS[str(records["dataset"].iloc[0])])
+    return table.join([_rises(placed, axis), _slopes(placed, axis), _curves(complete), share])
 
 
 def with_logarithms(records: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -141,6 +147,20 @@ def _slopes(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     shares = table[list(TRENDS)].mul(weights, axis="index")
     slopes: pd.DataFrame = shares.groupby(arms).transform(lambda part: part.sum(skipna=False))
     return slopes.add_suffix("_slope")
+
+
+def _share_without_rho(table: pd.DataFrame, parameters: int) -> pd.Series:
+    """Range of Ψ − (m/2) log ρ over that of Ψ, over the settings of each run's arm; NaN where a setting has no value.
+
+    Where √(h + ρ √m κ) exceeds 1/κ in every coordinate and ρ √m κ is far above h, Ψ of eq. (24) is (m/2) log ρ plus a
+    function of the weights alone.
+    """
+    rho = table["rho"].where(table["rho"] > 0)
+    parts = pd.DataFrame({"psi": table["psi"], "rest": table["psi"] - parameters / 2 * np.log(rho)})
+    arms = parts.groupby([table[name] for name in ARM])
+    ranges = arms.transform(lambda part: part.max(skipna=False) - part.min(skipna=False))
+    share: pd.Series = ranges["rest"] / ranges["psi"].where(ranges["psi"] > 0)
+    return share.rename("psi_without_rho_share")
 
 
 def _curves(looks: pd.DataFrame) -> pd.DataFrame:

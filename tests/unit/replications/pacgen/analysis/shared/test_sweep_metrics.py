@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from replications.pacgen.analysis.shared.sweep_metrics import sweep_metrics
+from common.models import MnistConvNet
+from replications.pacgen.analysis.shared.sweep_metrics import PARAMETERS, sweep_metrics
 
 
 def curve(run: str, seed: int, batch: int, losses: list[float], gaps: list[float]) -> list[dict[str, Any]]:
@@ -106,3 +107,31 @@ def test_a_curve_holds_every_full_look_in_order_of_steps():
     assert table.loc["a", "gap_curve"] == [0.0, 0.2, 0.5]
     assert table.loc["a", "log_training_loss_curve"] == pytest.approx([0, -1, -2])
     assert table.loc["b", "psi_curve"] == pytest.approx([0.0, 0.2, 0.8, 1.0])
+
+
+def test_the_share_without_rho_is_the_range_of_the_rest_over_that_of_psi_within_a_seed():
+    half = PARAMETERS["mnist"] / 2
+    rows = doublings([(0.1, 0.2, 0.3), (0.1, 0.2, 0.3)])
+    rhos = {8: 1.0, 16: np.e**2, 32: np.e**3}
+    rests = {0: {8: 7.0, 16: 7.0, 32: 7.0}, 1: {8: 0.0, 16: 0.5 * half, 32: -half}}
+    for row in rows:
+        row["rho"] = rhos[row["batch_size"]]
+        row["psi"] = half * np.log(row["rho"]) + rests[row["seed"]][row["batch_size"]]
+    table = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    assert table.loc[["0-8", "0-32"], "psi_without_rho_share"].tolist() == pytest.approx([0, 0], abs=1e-12)
+    # Ψ of the second seed is 0, 2.5 and 2 in units of m/2: its range is 2.5, that of the rest 1.5
+    assert table.loc[["1-8", "1-16"], "psi_without_rho_share"].tolist() == pytest.approx([0.6, 0.6])
+    rows[-1]["rho"] = 0.0
+    gone = sweep_metrics(pd.DataFrame(rows), "batch_size")
+    assert gone.loc[["1-8", "1-16", "1-32"], "psi_without_rho_share"].isna().all()
+    assert gone.loc["0-8", "psi_without_rho_share"] == pytest.approx(0, abs=1e-12)
+
+
+def test_constant_psi_has_no_share_without_rho():
+    rows = doublings([(0.1, 0.1, 0.1)])
+    assert sweep_metrics(pd.DataFrame(rows), "batch_size")["psi_without_rho_share"].isna().all()
+
+
+def test_the_numbers_of_parameters_are_those_of_the_networks():
+    networks = {"mnist": MnistConvNet(1, 28), "cifar10": MnistConvNet(3, 32)}
+    assert {name: sum(p.numel() for p in net.parameters()) for name, net in networks.items()} == PARAMETERS
