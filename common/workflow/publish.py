@@ -256,17 +256,22 @@ def _same_numbers(claim: Claim, then: Sequence[Mapping[str, Any]], now: Sequence
     names = ("regime_reached", *claim.estimate.variables())
     before, after = ({str(row["run"]): row for row in rows} for rows in (then, now))
     return before.keys() <= after.keys() and all(
-        before.get(run, {}).get(name) == after[run].get(name)
-        or _close(before.get(run, {}).get(name), after[run].get(name))
-        for run in after
-        for name in names
+        _close(before.get(run, {}).get(name), after[run].get(name)) for run in after for name in names
     )
 
 
 def _close(value: Any, other: Any) -> bool:
+    if _missing(value) or _missing(other):
+        return _missing(value) and _missing(other)
+    if isinstance(value, list) and isinstance(other, list):
+        return len(value) == len(other) and all(map(_close, value, other))
     if isinstance(value, bool | str) or not isinstance(value, int | float) or not isinstance(other, int | float):
-        return False
-    return math.isclose(value, other, rel_tol=1e-6) or (math.isnan(value) and math.isnan(other))
+        return bool(value == other)
+    return math.isclose(value, other, rel_tol=1e-6)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _summary(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

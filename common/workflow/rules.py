@@ -97,10 +97,12 @@ def rules_at(replication: Replication, commit: str, scale: str) -> dict[str, Rul
 
 
 _FORMER_METRICS = """
-import sys, importlib, pandas
+import sys, importlib, json, pandas
 analysis, records, rows = sys.argv[1:]
-table = importlib.import_module(analysis).metrics(pandas.read_parquet(records))
-table.reset_index().to_json(rows, orient="records", double_precision=15)
+table = importlib.import_module(analysis).metrics(pandas.read_parquet(records)).reset_index()
+plain = lambda value: value.tolist() if hasattr(value, "tolist") else str(value)
+with open(rows, "w") as file:
+    json.dump(table.to_dict("records"), file, default=plain)
 """
 
 

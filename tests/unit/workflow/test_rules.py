@@ -9,6 +9,7 @@ from common.claims import Claim, load_claims
 from common.errors import UserError
 from common.experiments.replication import Replication
 from common.files import write_json
+from common.workflow.publish import _same_numbers
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
 from common.workflow.undisclosed import undisclosed
@@ -142,6 +143,28 @@ def test_a_claim_that_changed_after_its_evidence_was_published_is_named_until_it
     assert len(named()) == 1
     committed.edit("claims.yaml", "{'below': 0}", "{'below': 7}")
     assert named() == []
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "same"),
+    [
+        ([0.1, 3e-15], [0.1 + 1e-15, 3e-15], True),
+        ([0.1, 0.2], [0.1, 0.3], False),
+        ([0.1], [0.1, 0.2], False),
+        (None, float("nan"), True),
+        (None, 0.5, False),
+        (3e-15, 4e-15, False),
+        ("adam", "adam", True),
+    ],
+)
+def test_numbers_are_the_same_to_six_digits_whatever_they_are_kept_in(
+    committed: Project, then: Any, now: Any, same: bool
+) -> None:
+    replication = committed.replication()
+    claim = load_claims(replication.folder / "claims.yaml")[0]
+    name = claim.estimate.variables()[0]
+    rows = [[{"run": "seed=0", "regime_reached": True, name: value}] for value in (then, now)]
+    assert _same_numbers(claim, *rows) is same
 
 
 def test_what_rules_reach_is_told(committed: Project) -> None:
