@@ -36,7 +36,7 @@ def changes(replication: Replication) -> Iterator[tuple[str, str, str, str, Any]
     Only the line of first parents is followed: what a merged branch tried in between is one change.
     """
     root, path = replication.root, (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    listed = git(root, "log", "--first-parent", "--reverse", "--format=%h %cs", "--", path) or ""
+    listed = git(root, *("log", "--first-parent", "--reverse", "--format=%h %cs", "--", path)) or ""
     before: dict[str, dict[str, Any]] = {}
     for commit, day in map(str.split, listed.splitlines()):
         entries = yaml.load(git(root, "show", f"{commit}:{path}") or "", yaml.CSafeLoader) or []

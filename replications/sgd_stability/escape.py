@@ -123,7 +123,9 @@ def _trajectories(
             lost |= ~(losses <= GIVEN_UP)
             losses = losses.where(~lost, torch.inf)
             for member, run in enumerate(runs):
-                _record_losses(run, context, step, losses[member], errors[member].square().mean(1), expected[member])
+                linear_losses = errors[member].square().mean(1)
+                found = {"network": losses[member], "linear": linear_losses, "expected": expected[member]}
+                _record_losses(run, context, step, **found)
         for member, run in enumerate(runs):
             averages = linear[member].averages(errors[member])
             context.record(

@@ -15,11 +15,13 @@ def _candidates(run: str, *found: tuple[float, float, float], **columns: Any) ->
     arm = {"arm": "gd_longer", "full_batch": True, "step_budget": "ten_epochs", "stopping_loss": 0.01, "clip": 0.0,
            "penalty": 0.0, "dataset": "mnist", "network": "fully_connected", "width": 4,
            "training_images": 20}  # fmt: skip
-    return [
-        {"run": run, **arm, "step": step, "last": step == 9, "finite": loss == loss, "learning_rate": rate,
-         "training_loss": loss, "validation_accuracy": validation, "test_accuracy": validation / 2, **columns}
-        for step in (4, 9) for rate, loss, validation in found
-    ]  # fmt: skip
+    rows = []
+    for step in (4, 9):
+        for rate, loss, validation in found:
+            when = {"run": run, **arm, "step": step, "last": step == 9, "finite": loss == loss}
+            accuracies = {"validation_accuracy": validation, "test_accuracy": validation / 2}
+            rows.append({**when, "learning_rate": rate, "training_loss": loss, **accuracies, **columns})
+    return rows
 
 
 NAN = float("nan")
