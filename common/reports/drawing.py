@@ -2,6 +2,7 @@
 
 import math
 import re
+import zlib
 from typing import Any
 
 from markupsafe import Markup
@@ -32,10 +33,12 @@ _ROOT = re.compile(r"<svg\b[^>]*>", re.DOTALL)
 _NOT_DRAWN = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<(metadata|style)\b.*?</\1>", re.DOTALL)
 
 WIDTH, HEIGHT, MARGIN = 220.0, 44.0, 8.0
+_CURVE, _HUNDREDTHS = re.compile(r' d="[^"]{60,}"'), re.compile(r"-?\d+\.\d{2,}")
+"""Paths of many points, of which nobody sees a tenth of a pixel: a page stays small."""
 
 
 def inline_svg(content: str, prefix: str, title: str) -> Markup:
-    """An SVG file as an element of a page: its ids numbered under `prefix`, its colours the page's, named `title`.
+    """An SVG file as an element of a page: ids numbered under a digest of `prefix`, colours the page's, named `title`.
 
     Raises:
         ValueError: `content` has no <svg> element with a viewBox.
@@ -47,11 +50,13 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
         raise ValueError(f"{title}: not an SVG with a viewBox.")
     width, height = (float(part) for part in box.group(1).split()[2:])
     body = body[opening.end() :].rstrip()
-    names = {name: f"{prefix}-{number}" for number, name in enumerate(dict.fromkeys(_ID.findall(body)))}
+    short = f"i{zlib.crc32(prefix.encode()):x}"  # thousands of markers refer to it
+    names = {name: f"{short}-{number}" for number, name in enumerate(dict.fromkeys(_ID.findall(body)))}
     body = _ID.sub(lambda match: f'id="{names[match.group(1)]}"', body)
     body = _REFERENCE.sub(lambda match: match.group(1) + names.get(match.group(2), match.group(2)), body)
-    body = body.replace(" xlink:href=", " href=")
+    body = body.replace(" xlink:href=", " href=").replace(" />", "/>")
     body = _STYLE.sub(lambda match: _page_colours(match.group()), body)
+    body = _CURVE.sub(lambda match: _HUNDREDTHS.sub(_tenths, match.group()), body)
     font = re.search(r' font-family="[^"<>]*"', opening.group())
     marks = (font.group() if font else "") + (" data-wide" if width > 480 else "")
     head = Markup(
@@ -67,6 +72,10 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
         least=0.78 * width,
     )
     return head + Markup(body)
+
+
+def _tenths(number: re.Match[str]) -> str:
+    return f"{float(number.group()):.1f}".removesuffix(".0")
 
 
 def _page_colours(style: str) -> str:

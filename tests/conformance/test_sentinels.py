@@ -29,6 +29,7 @@ DISCRETE = {
     "gnn_bounds/graph_dependence/*": "degrees, and norms that they determine",
     "gnn_bounds/sensitivity/*": "powers of degrees of small graphs",
     "gnn_bounds/toy_linear/radius_slope": "exact up to rounding",
+    "grokking/*/*fluctuation*": "a deviation of shares of the pairs, most of them equal",
     "grokking/*/delay": "a difference of two evaluated steps",
     "grokking/*/drops": "a count",
     "grokking/*_to_grok": "an evaluated step, its share of the run, or its logarithm",

@@ -231,9 +231,9 @@ def test_an_inlined_svg_keeps_its_references_and_shares_no_id_with_others() -> N
     root = ElementTree.fromstring(html)
     assert root.get("aria-label") == 'a "title"'
     assert root.get("font-family") == "Verdana, sans-serif"
-    assert re.findall(r'id="([^"]+)"', html) == ["toy-fig1-0", "toy-fig1-1"]
-    assert '<use href="#toy-fig1-0"' in html
-    assert "url(#toy-fig1-1)" in html
+    assert re.findall(r'id="([^"]+)"', html) == ["i7936e99-0", "i7936e99-1"]
+    assert '<use href="#i7936e99-0"' in html
+    assert "url(#i7936e99-1)" in html
     assert "var(--figure-ink)" in html
     assert "metadata" not in html
     assert "<style" not in html
