@@ -295,7 +295,7 @@ def _courses(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
         panels[2, column].set_xlabel("steps after the switch")
         panels[0, column].set_xscale("symlog", linthresh=1)
     log_axis(panels[0, 0], "y")
-    panels[1, 0].set_ylim(0, None)
+    panels[1, 0].set_ylim(0, 5 / rate)  # what diverges leaves the panel
     for axes, label in zip(panels[:, 0], rows.values(), strict=True):
         axes.set_ylabel(label)
     figure.legend(
