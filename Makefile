@@ -37,7 +37,7 @@ help:
 	@echo "make lock       resolve the locked versions again"
 	@echo "make clean      delete results, analysis and reports (not the data cache)"
 
-# The pages need a tenth of the environment; whoever has all of it uses that.
+# The pages need a small part of the environment; whoever has all of it uses that.
 site: $(if $(wildcard $(VENV)/.ready),setup,$(VENV)/.site)
 	@$(WITH_ENV) replicate site $(PAPERS) $(if $(SCALE),--scale $(SCALE))
 

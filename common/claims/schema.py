@@ -24,6 +24,10 @@ DECIDING = ("experiment", "estimate", "accept", "smallest_effect", "decidable_fr
 """The fields that make a rule. The others can change without another verdict."""
 
 
+IN_WORDS = frozenset({"settings", "metrics"})
+"""What an amendment keeps in words alone (`FormerRule`)."""
+
+
 class Accept(Strict):
     """The accepted region: all values below a number, all above one, or a closed range."""
 
@@ -180,7 +184,7 @@ class Claim(Strict):
         past, later = [], self
         for amendment in reversed(self.amended):
             if former := amendment.former:
-                before = {name: getattr(former, name) for name in former.model_fields_set - {"settings", "metrics"}}
+                before = {name: getattr(former, name) for name in former.model_fields_set - IN_WORDS}
                 later = later.model_copy(update={**before, "amended": ()})
                 later._origin = self._origin
             past.append((amendment, later))

@@ -20,7 +20,10 @@ def build_site(root: Path, papers: Iterable[str], scale: str) -> list[str]:
     def page(paper: str) -> list[str]:
         command = [sys.executable, "-m", "common.cli", "step", "page", paper, scale]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-        return [f"{paper}: {line}" for line in done.stderr.splitlines() if line.strip()]
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        if done.returncode and not said:
+            said = [f"its page ended with exit code {done.returncode}."]
+        return [f"{paper}: {line}" for line in said]
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         problems = [line for lines in pool.map(page, papers) for line in lines]

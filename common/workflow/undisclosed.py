@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from common.claims.schema import Claim, FormerRule, load_claims
+from common.claims.schema import IN_WORDS, Claim, FormerRule, load_claims
 from common.experiments.provenance import git
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
 
-_KEPT = tuple(name for name in FormerRule.model_fields if name not in ("settings", "metrics"))
+_KEPT = tuple(name for name in FormerRule.model_fields if name not in IN_WORDS)
 _NONE: dict[str, Any] = {"polarity": "claim", "decidable_from": "laptop"}
 
 
