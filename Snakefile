@@ -176,8 +176,8 @@ rule analyse:
     input:
         lambda wildcards: GRAPH.analysis_inputs(wildcards.paper),
     output:
+        # Nothing that git tracks: what a failed step may have begun, Snakemake deletes.
         "analysis/{scale}/{paper}/verdicts.json",
-        "reports/metrics/{scale}/{paper}.json",
     log:
         "logs/analyse/{scale}/{paper}.log",
     params:
@@ -207,6 +207,6 @@ rule index:
     log:
         "logs/index.log",
     params:
-        scale=SCALE,
+        state=GRAPH.index_state(),
     shell:
         "{PYTHON} -m common.cli step index {SCALE} > {log} 2>&1"

@@ -15,6 +15,7 @@ from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import as_json, project_root
 from common.output import in_utf8, unfailing
+from common.steps import steps
 
 app = typer.Typer(
     add_completion=False,
@@ -23,8 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Replications of documents on flat minima, the Hessian and generalisation.",
 )
-internal = typer.Typer(hidden=True, help="Steps of the workflow; Snakemake calls them.")
-app.add_typer(internal, name="step")
+app.add_typer(steps, name="step")
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would read every installed package's metadata
 
@@ -128,34 +128,42 @@ def plan(
     """Show jobs and runs, how many are current, and how long the others will take."""
     from common.workflow.cost import check_budget, costs
     from common.workflow.plan import plan as plan_of
-    from common.workflow.tables import cost_table, plan_table
-    from common.workflow.trial import try_calls
+    from common.workflow.tables import cost_table, plan_rows, plan_table
 
     chosen, folders, selected = _scale(scale), _folders(out), _selected(papers, scale)
     if record_minutes:
-        from common.workflow.record_minutes import record_minutes as write_minutes
-        from common.workflow.record_minutes import record_steps
-
-        for replication in selected.values():
-            print("\n".join(write_minutes(replication, chosen, folders.store)))
-        print(record_steps(chosen, selected))
+        _record_minutes(selected, chosen, folders)
         return
     if trial:
-        for replication in selected.values():
-            for line in try_calls(replication, chosen, folders, trial):
-                print(line, file=sys.stderr, flush=True)
-    jobs = [job for replication in selected.values() for job in plan_of(replication, chosen, folders.store)]
-    found = [
-        cost for replication in selected.values() for cost in costs(replication, chosen, folders.store, device_factor)
-    ]
+        _try_calls(selected, chosen, folders, trial)
+    each = selected.values()
+    jobs = [job for replication in each for job in plan_of(replication, chosen, folders.store)]
+    found = [cost for replication in each for cost in costs(replication, chosen, folders.store, device_factor)]
     if json:
-        keys = ("paper", "experiment", "id", "runs", "current", "due", "minutes")
-        print(as_json([{key: getattr(job, key) for key in keys} for job in jobs]), end="")
+        print(as_json(plan_rows(jobs)), end="")
     else:
         plan_table(jobs, chosen)
         cost_table(found, gpus, device_factor)
     if budget is not None:
         check_budget(found, budget)
+
+
+def _record_minutes(selected: dict[str, Any], scale: str, folders: Any) -> None:
+    """Write into config.yaml what the runs of each replication took."""
+    from common.workflow.record_minutes import record_minutes, record_steps
+
+    for replication in selected.values():
+        print("\n".join(record_minutes(replication, scale, folders.store)))
+    print(record_steps(scale, selected))
+
+
+def _try_calls(selected: dict[str, Any], scale: str, folders: Any, seconds: float) -> None:
+    """Run the beginning of each distinct call; a line each on standard error."""
+    from common.workflow.trial import try_calls
+
+    for replication in selected.values():
+        for line in try_calls(replication, scale, folders, seconds):
+            print(line, file=sys.stderr, flush=True)
 
 
 @app.command()
@@ -171,11 +179,14 @@ def status(papers: Papers = None, scale: Scale = "", json: AsJson = False, out: 
 
 @app.command()
 def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> None:
-    """Show the claims and their verdicts."""
-    from common.workflow.tables import claim_rows, claims_table
+    """Show the claims and their verdicts; of named papers, new runs are analysed first."""
+    from common.workflow.claims import bring_up_to_date, claim_rows
+    from common.workflow.tables import claims_table
 
     chosen = _scale(scale)
     selected, folders = _selected(papers, scale), _folders()
+    if papers:
+        bring_up_to_date(selected, chosen, folders)
     rows = claim_rows(selected, chosen, folders)
     print(as_json(rows), end="") if json else claims_table(rows, chosen)
     for name in selected:
@@ -248,9 +259,13 @@ def new(name: Annotated[str, typer.Argument(help="Name of its directory under re
 def lint(papers: Papers = None) -> None:
     """List what is unfinished: template text, missing sources and claims (exit code 1), missing units."""
     from common.workflow.lint import lint as look
+    from common.workflow.lint import lint_synthesis
 
-    unfinished = 0
-    for name, replication in _selected(papers).items():
+    selected = _selected(papers)
+    together = [] if papers else lint_synthesis(selected.values())
+    print(*together, sep="\n", end="\n" if together else "")
+    unfinished = len(together)
+    for name, replication in selected.items():
         open_points, notes = look(replication)
         unfinished += len(open_points)
         print(*open_points, *(f"note: {note}" for note in notes), sep="\n", end="\n" if open_points or notes else "")
@@ -397,93 +412,6 @@ def measure(
     )
     result = measuring.run(request)
     print(as_json(result), end="") if json else measuring.show(result)
-
-
-@internal.callback()
-def step() -> None:
-    """A step ends with the workflow that started it, and holds the checkout as long as it lives."""
-    from common.workflow.ownership import attend
-
-    attend(_folders().results)
-
-
-@internal.command("data")
-def step_data(name: str, marker: Path) -> None:
-    """Fetch a data set; the marker holds its digest, or why it is not available."""
-    from common.experiments.calibration import note_step
-    from common.workflow.job import data_step
-
-    data_step(name, marker)
-    note_step("data")
-
-
-@internal.command("job")
-def step_job(
-    marker: str,
-    scale: str,
-    attempt: Annotated[int, typer.Option()] = 1,
-    attempts: Annotated[int, typer.Option()] = 1,
-    runtime: Annotated[float, typer.Option(help="Minutes after which the cluster ends the job.")] = 60,
-) -> None:
-    """Execute one job; the last attempt ends with exit code 0 whatever the outcomes are."""
-    from common.workflow.job import Attempt, allowed_minutes, job_step
-
-    minutes = allowed_minutes(runtime) if attempts > 1 else None
-    raise typer.Exit(job_step(_folders(), marker, scale, Attempt(attempt, attempts), minutes))
-
-
-@internal.command("trial")
-def step_trial(answer: Path, target: str, scale: str, seconds: float) -> None:
-    """Time the first seconds of one call of run()."""
-    from common.workflow.trial import trial_step
-
-    trial_step(_folders(), answer, target, scale, seconds)
-
-
-@internal.command("killed")
-def step_killed(marker: str, scale: str, code: int) -> None:
-    """Note that the process of a job was killed."""
-    from common.workflow.job import killed_step
-
-    killed_step(_folders(), marker, scale, code)
-
-
-@internal.command("analyse")
-def step_analyse(paper: str, scale: str) -> None:
-    """Metrics, figures and verdicts of a paper."""
-    from common.experiments.calibration import note_step
-    from common.workflow.analyse import analyse
-    from common.workflow.discovery import find
-
-    folders = _folders()
-    for problem in analyse(find(folders.root, paper), scale, folders):
-        print(f"problem: {problem}", file=sys.stderr)
-    note_step("analyse", of=f"{scale}/{paper}")
-
-
-@internal.command("page")
-def step_page(paper: str, scale: str) -> None:
-    """The page of a paper, and the index of the pages that there are."""
-    from common.experiments.calibration import note_step
-    from common.reports import build_page
-
-    root = project_root()
-    build_page(root / "replications" / paper, scale, root)
-    step_index(scale)
-    note_step("page", of=f"{scale}/{paper}")
-
-
-@internal.command("index")
-def step_index(scale: str) -> None:
-    """The index of the pages that there are; one process at a time writes it."""
-    import math
-
-    from common.locks import lock
-    from common.reports import build_index
-
-    root = project_root()
-    with lock(root / "results" / ".index.lock", seconds_left=lambda: math.inf):
-        build_index(root, scale)
 
 
 def main() -> None:

@@ -1,6 +1,8 @@
 """The two errors that the command line turns into one sentence, and what is told of those of an experiment's code."""
 
+import difflib
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -10,6 +12,13 @@ class UserError(Exception):
 
 class DataUnavailable(Exception):
     """A data set that no source delivered; the message lists each attempt, its reason and the ways out."""
+
+
+def suggestion(name: object, names: Iterable[object]) -> str:
+    """The end of a sentence about a name that there is not: `; did you mean …?` or the list of what there is."""
+    known = sorted(map(str, names))
+    close = difflib.get_close_matches(str(name), known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(known) or 'none'}."
 
 
 def told(error: BaseException, root: Path) -> str:

@@ -30,19 +30,25 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place, fsynced, when the block ends without an error."""
+def atomic_path(path: Path, sync: bool = True) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error.
+
+    Args:
+        sync: whether to wait for the disk; what is made again in a second need not.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY)
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
+        if sync:
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
-        sync_folder(path.parent)
+        if sync:
+            sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -99,9 +105,9 @@ def _umask() -> int:
     return mask
 
 
-def write_atomically(path: Path, content: bytes | str) -> None:
+def write_atomically(path: Path, content: bytes | str, sync: bool = True) -> None:
     """Write `content` (text as UTF-8) so that a reader sees the old file or the new one, never a part."""
-    with atomic_path(path) as temporary:
+    with atomic_path(path, sync) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 

@@ -4,11 +4,11 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import yaml
 
-from common.errors import UserError
+from common.errors import UserError, suggestion
 from common.files import checkout_of
 from common.kept import content_digest, kept
 
@@ -22,6 +22,13 @@ DEEPEST = 100
 
 _NOT_JSON = {f"tag:yaml.org,2002:{kind}" for kind in ("binary", "omap", "pairs", "set", "timestamp")}
 """What YAML has and JSON, in which parameters are kept, lacks: a date is read as text, the others are refused."""
+
+
+_MENDED = {
+    "mapping values are not allowed in this context": "a colon with a space after it begins a mapping; put a text that "
+    "holds one into quotes",
+}
+"""What is said in the place of YAML's words, which leave open what to do."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -94,7 +101,8 @@ def _parsed(path: Path, text: str) -> tuple[Any, yaml.Node | None]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise UserError(f"{path}:{line}: not valid YAML: {error.problem}.") from error
+        said = _MENDED.get(error.problem or "", error.problem)
+        raise UserError(f"{path}:{line}: not valid YAML: {said}.") from error
     except yaml.reader.ReaderError as error:
         raise UserError(f"{path}:{_line_of_control(text)}: not valid YAML: {error.reason}.") from error
     except (ValueError, KeyError) as error:  # an integer of 5,000 digits, a !!bool that is none
@@ -158,7 +166,7 @@ def load_typed(path: Path, model: type[Model]) -> Model:
     try:
         return model.model_validate({} if content is None and not _is_root(model) else content)
     except ValidationError as error:
-        raise UserError(validation_sentence(path, read_yaml(path)[1], error)) from error
+        raise UserError(validation_sentence(path, model, content, error)) from error
 
 
 def read_content(path: Path) -> Any:
@@ -181,12 +189,44 @@ def _is_root(model: "type[BaseModel]") -> bool:
     return bool(model.__pydantic_root_model__)
 
 
-def validation_sentence(path: Path, node: yaml.Node | None, error: "ValidationError") -> str:
+def validation_sentence(path: Path, model: "type[BaseModel]", content: Any, error: "ValidationError") -> str:
     """The first of a model's complaints as `file:line: key: what is wrong (got …)`."""
     first = error.errors(include_url=False)[0]
     location = tuple(first["loc"])
-    key = ".".join(str(part) for part in location) or "the file"
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     given = first.get("input")
     shown = f" (got {given!r})" if first["type"] != "value_error" and isinstance(given, str | int | float) else ""
-    return f"{path}:{line_of(node, location)}: {key}: {message}{shown}."
+    said = f"{message}{shown}."
+    if first["type"] == "extra_forbidden":
+        said = f"there is no such key{suggestion(location[-1], _keys(model, location[:-1]))}"
+    return f"{path}:{line_of(read_yaml(path)[1], location)}: {_key(content, location)}: {said}"
+
+
+def _key(content: Any, location: tuple[int | str, ...]) -> str:
+    """A place in a file as one says it: by its keys, an entry of a list by its `id` where it has one."""
+    words = []
+    for number, part in enumerate(location, start=1):
+        inside = isinstance(content, dict) and part in content
+        if inside or (isinstance(content, list) and isinstance(part, int) and part < len(content)):
+            content = content[part]
+            named = isinstance(content, dict) and isinstance(part, int)
+            words.append(str(content.get("id", part) if named else part))
+        elif number == len(location) and isinstance(content, dict):
+            words.append(str(part))  # a key that is missing; other names are those of a union's members
+    return ".".join(words) or "the file"
+
+
+def _keys(model: "type[BaseModel]", location: tuple[int | str, ...]) -> set[str]:
+    """The keys that a model has at a place: those of each member where it is one of several models."""
+    here = _models(model)
+    for part in location:
+        fields = [one.model_fields[str(part)] for one in here if part in one.model_fields]
+        here = {found for field in fields for found in _models(field.annotation)} if fields else here
+    return {name for one in here for name in one.model_fields}
+
+
+def _models(annotation: Any) -> "set[type[BaseModel]]":
+    """The models in a type, such as those of a list, a mapping or a union; of a root model those in its root."""
+    if isinstance(annotation, type) and hasattr(annotation, "model_fields"):
+        return _models(annotation.model_fields["root"].annotation) if _is_root(annotation) else {annotation}
+    return {model for part in get_args(annotation) for model in _models(part)}

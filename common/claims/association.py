@@ -43,14 +43,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from common.claims.intervals import TAIL, Array, Bounds, t_quantile
 from common.claims.permutation import Levels, covariances, null_quantiles, shared_fraction, unit_profiles, without
 
 Method = Literal["spearman", "pearson"]
 RANK_INFLATION = 1.06  # variance of a rank correlation on the z scale, times (settings − 3): Fieller et al. 1957
-_NORMAL = float(stats.norm.isf(TAIL))
 
 
 def varies(values: Array, given: Array | None = None) -> NDArray[np.bool_]:
@@ -61,15 +59,29 @@ def varies(values: Array, given: Array | None = None) -> NDArray[np.bool_]:
 
 
 def ranks(values: Array, axis: int = -1) -> Array:
-    """Ranks over the settings, ties averaged."""
-    return np.asarray(stats.rankdata(values, axis=axis), dtype=float)
+    """Ranks over the settings, ties averaged: 1 + how many are smaller + half of how many others are equal."""
+    moved = np.moveaxis(np.asarray(values, dtype=float), axis, -1)
+    one, other = moved[..., :, None], moved[..., None, :]
+    return np.moveaxis(((other < one).sum(-1) + (other <= one).sum(-1) + 1) / 2, -1, axis)
+
+
+def correlation_by_seed(x: Array, y: Array, *, method: Method, given: Array | None = None) -> Array:
+    """(Partial) correlation within each seed; […, seeds]."""
+    x, y, _ = _prepared(x, y, method, given)
+    return np.asarray((x * y).sum(-1))
+
+
+def slope_by_seed(x: Array, y: Array, *, given: Array | None = None) -> Array:
+    """Least-squares slope of y on x (and `given`) within each seed; […, seeds]."""
+    x, y = _residuals(x, y, given)
+    return np.asarray((x / (x * x).sum(-1, keepdims=True) * y).sum(-1))
 
 
 def correlation(x: Array, y: Array, levels: Levels, *, method: Method, given: Array | None = None) -> Bounds:
     """(Partial) correlation within seeds, averaged over seeds."""
+    by_seed = correlation_by_seed(x, y, method=method, given=given)
     x, y, quantities = _prepared(x, y, method, given)
     settings, seeds = x.shape[-1], x.shape[-2]
-    by_seed = (x * y).sum(-1)
     estimate = by_seed.mean(-1)
     # n settings less the g quantities given: the residuals live in fewer dimensions than the exchanges know of.
     lost = (settings - 1) / (settings - 1 - quantities)
@@ -90,13 +102,10 @@ def correlation(x: Array, y: Array, levels: Levels, *, method: Method, given: Ar
 
 def slope(x: Array, y: Array, levels: Levels, *, given: Array | None = None) -> Bounds:
     """Least-squares slope of y on x (and `given`) within seeds, averaged over seeds."""
-    seeds, quantities = x.shape[-2], 0
-    x, y = x - x.mean(-1, keepdims=True), y - y.mean(-1, keepdims=True)
-    if given is not None:
-        quantities = given.shape[-1]
-        x, y = without(x, given), without(y, given)
+    seeds, quantities = x.shape[-2], 0 if given is None else given.shape[-1]
+    by_seed = slope_by_seed(x, y, given=given)
+    x, y = _residuals(x, y, given)
     weights = x / (x * x).sum(-1, keepdims=True)
-    by_seed = (weights * y).sum(-1)
     by_stratum, dimensions = covariances(weights, y - by_seed[..., None] * x, levels)
     variances = by_stratum.mean((-1, -2))
     total = variances.sum(-1)
@@ -141,9 +150,17 @@ def _prepared(x: Array, y: Array, method: Method, given: Array | None) -> tuple[
     return unit_profiles(without(x, given)), unit_profiles(without(y, given)), given.shape[-1]
 
 
+def _residuals(x: Array, y: Array, given: Array | None) -> tuple[Array, Array]:
+    """x and y about their means over the settings, `given` taken out."""
+    x, y = x - x.mean(-1, keepdims=True), y - y.mean(-1, keepdims=True)
+    return (x, y) if given is None else (without(x, given), without(y, given))
+
+
 def _z_error(variance: Array, inflation: float) -> Array:
+    from scipy import stats
+
     free = 1 / variance - 2
-    return np.where(free > 0, _NORMAL * np.sqrt(inflation / np.where(free > 0, free, 1.0)), np.inf)
+    return np.where(free > 0, float(stats.norm.isf(TAIL)) * np.sqrt(inflation / np.where(free > 0, free, 1.0)), np.inf)
 
 
 def _both_ways(from_settings: Array, settings_free: Array | float, shared: Array, by_seed: Array, seeds: int) -> Array:

@@ -113,7 +113,7 @@ def numbers(column: "pd.Series[Any]") -> Array:
 
 def select(claim: Claim, table: pd.DataFrame, axes: Sequence[str]) -> Cells:
     """The cells of `claim` in a table with one row per expected run."""
-    table = table.reset_index(drop=True)
+    table = table.reset_index(drop=True).copy()  # in one piece, for tables that were made column by column
     table[DIVERGED] = table["outcome"] == "diverged"
     over = setting_axes(claim, axes)
     counted = SEED if claim.estimate.stochastic else None

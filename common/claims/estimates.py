@@ -95,7 +95,11 @@ class TwoArms(_OneMetric):
     @model_validator(mode="after")
     def _arms_differ(self) -> TwoArms:
         if not self.of or self.of.keys() != self.other.keys():
-            raise ValueError(f"of and {self.against} must name the same axes, for example {{arm: a}} and {{arm: b}}")
+            named = [", ".join(sorted(selection)) or "none" for selection in (self.of, self.other)]
+            raise ValueError(
+                f"of names the axes {named[0]}, {self.against} {named[1]}; both must name the same axes, for example "
+                "{arm: a} and {arm: b}"
+            )
         if self.of == self.other:
             raise ValueError(f"of and {self.against} name the same runs")
         if shared := self.of.keys() & self.where.keys():

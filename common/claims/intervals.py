@@ -1,14 +1,14 @@
 """Confidence intervals over seeds: t, bootstrap, Clopper–Pearson.
 
 Every function takes an array whose last axis is the seed and works on any number of leading axes at once, so a
-calibration over thousands of synthetic results is one call. All intervals are two-sided at `CONFIDENCE`.
+calibration over thousands of synthetic results is one call. All intervals are two-sided at `CONFIDENCE`. scipy is
+imported by the first interval: pages that show seeds do without it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2
@@ -29,6 +29,8 @@ class Bounds:
 
 def t_quantile(degrees_of_freedom: Array | float) -> Array:
     """Upper `TAIL` quantile of Student's t; infinite where no degree of freedom is left."""
+    from scipy import stats
+
     degrees = np.asarray(degrees_of_freedom, dtype=float)
     return np.where(degrees > 0, stats.t.isf(TAIL, np.where(degrees > 0, degrees, 1.0)), np.inf)
 
@@ -55,6 +57,8 @@ def bootstrap(values: Array) -> Bounds:
     tail is therefore taken at Φ(−t(n − 1) √(n/(n − 1))) in place of 2.5 % (Hesterberg 2015). The resamples
     come from a fixed stream: the same values always give the same interval.
     """
+    from scipy import stats
+
     count = values.shape[-1]
     tail = float(stats.norm.cdf(-float(t_quantile(count - 1)) * np.sqrt(count / (count - 1))))
     drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
@@ -68,6 +72,8 @@ def clopper_pearson(successes: Array, count: int) -> Bounds:
 
     It has width even at 0 of n and n of n, where a t interval has none.
     """
+    from scipy import stats
+
     hits = np.asarray(successes, dtype=float)
     low = np.where(hits > 0, stats.beta.ppf(TAIL, np.maximum(hits, 1), count - hits + 1), 0.0)
     high = np.where(hits < count, stats.beta.isf(TAIL, hits + 1, np.maximum(count - hits, 1)), 1.0)

@@ -50,7 +50,7 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
     if len(table):
         check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)
     try:
-        used, seen = _unseen(claim, table, axes, scale)
+        used, seen = unseen(claim, table, axes, scale)
         found = _decide(claim, used, axes, scale)
         turns = _turns_without(claim, used, axes, scale, found.verdict)
     except UserError as error:
@@ -93,7 +93,7 @@ class _Decision:
     n: int | None = None
 
 
-def _unseen(claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str) -> tuple[pd.DataFrame, set[int]]:
+def unseen(claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str) -> tuple[pd.DataFrame, set[int]]:
     """The runs that judge a claim, and those of their seeds that had been looked at before its rule.
 
     Where five seeds are complete that nobody had seen, they alone decide.

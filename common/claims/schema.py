@@ -24,8 +24,8 @@ DECIDING = ("experiment", "estimate", "accept", "smallest_effect", "decidable_fr
 """The fields that make a rule. The others can change without another verdict."""
 
 
-IN_WORDS = frozenset({"settings", "metrics"})
-"""What an amendment keeps in words alone (`FormerRule`)."""
+IN_WORDS = frozenset({"settings", "metrics", "id"})
+"""What an amendment keeps for its readers alone (`FormerRule`): it makes no other claim."""
 
 
 class Accept(Strict):
@@ -104,9 +104,11 @@ class FormerRule(Strict):
     """What an amendment replaced: the fields that had other values, None where the field was absent.
 
     `settings` says in words which grid the experiment had, `metrics` how its numbers were made of the records, the
-    regime included. Of neither there is a verdict: the runs here, and their numbers, are of the present ones.
+    regime included. Of neither there is a verdict: the runs here, and their numbers, are of the present ones. `id` is
+    the name under which the claim was published before.
     """
 
+    id: str | None = None
     statement: str | None = Field(None, min_length=1)
     nature: Nature | None = None
     experiment: str | None = None
@@ -140,6 +142,13 @@ class Amendment(Strict):
     seen: dict[Scale, tuple[int, ...]] = Field(default_factory=dict)
 
 
+class Dispute(Strict):
+    """Somebody says that a verdict or its rule is wrong, and why; it stands beside the claim until it is settled."""
+
+    url: str = Field(pattern=r"^https?://\S+$")
+    since: datetime.date
+
+
 class Claim(Strict):
     """A statement with the rule that decides it, written down before the result."""
 
@@ -156,6 +165,7 @@ class Claim(Strict):
     decidable_from: Scale = "laptop"
     unit: str | None = None
     amended: Annotated[tuple[Amendment, ...], BeforeValidator(as_list)] = ()
+    disputed: Dispute | None = None
     _origin: tuple[Path, int] | None = PrivateAttr(None)
 
     @field_validator("accept")

@@ -48,7 +48,7 @@ def execute_job(
     started = time.monotonic()
     replication, results = conditions.replication, conditions.results
     broken = _broken_modules(job, replication)
-    parameters = {run.key: _parameters(run, replication) for run in job.runs if run.experiment not in broken}
+    parameters = {run.key: parameters_of(run, replication) for run in job.runs if run.experiment not in broken}
     previous = results.marker(job)
     outcomes: dict[str, Outcome] = {}
     computed = False
@@ -90,7 +90,12 @@ def _calls(job: Job, replication: Replication) -> list[list[Run]]:
     ]
 
 
-def _parameters(run: Run, replication: Replication) -> ExperimentParameters:
+def parameters_of(run: Run, replication: Replication) -> ExperimentParameters:
+    """The parameters of a run, whose experiment can be imported.
+
+    Raises:
+        UserError: config.yaml gives one a value that it cannot have; names the line.
+    """
     module = importlib.import_module(replication.module(run.experiment))
     try:
         parameters: ExperimentParameters = module.Parameters(**run.settings)

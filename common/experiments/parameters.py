@@ -15,7 +15,7 @@ def Field(default: Any, *, description: str, source: str, unit: str | None = Non
         default: value where config.yaml gives none.
         description: what it is, in one phrase.
         source: where the value comes from ("Wang et al. 2018, Fig. 3", "our choice, deviation D2").
-        unit: unit of a dimensioned quantity ("epochs", "images"), None for a pure number or a name.
+        unit: unit of a quantity ("epochs", "images"), "1" for a pure number, None for a name.
         constraints: pydantic's (gt, ge, lt, le, pattern, …).
     """
     extra: dict[str, Any] = {"source": source, "unit": unit}

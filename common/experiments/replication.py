@@ -1,6 +1,5 @@
 """A replication directory: its paper, experiments, claims file and notebook; read without importing anything."""
 
-import difflib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -8,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from common.errors import UserError
+from common.errors import UserError, suggestion
 from common.experiments.config import ExperimentConfig, ReplicationConfig
 from common.experiments.digests import code_digest
 from common.experiments.grid import Job, Run, expand, jobs
@@ -194,13 +193,6 @@ def check_scale(scale: str) -> str:
     if scale not in SCALES:
         raise UserError(f"there is no scale {scale!r}: choose one of {', '.join(SCALES)}.")
     return scale
-
-
-def suggestion(name: str, names: Any) -> str:
-    """The end of a sentence: `; did you mean …?` or the list of what there is."""
-    known = sorted(names)
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(known) or 'none'}."
 
 
 def _named_parameters(name: str, config: ExperimentConfig) -> list[tuple[tuple[str, ...], str]]:

@@ -2,7 +2,7 @@
 
 from common.figures.data import attach_data, plotted_data
 from common.figures.export import SVG_LIMIT, export, figure_title
-from common.figures.plots import log_axis, mean_band, mean_bands, note, placeholder, reference_line
+from common.figures.plots import log_axis, mark_seed, mean_band, mean_bands, note, placeholder, reference_line
 from common.figures.standing import DIVERGED, IN_REGIME, OUTSIDE_REGIME, points
 from common.figures.style import (
     MARKERS,
@@ -26,6 +26,7 @@ __all__ = [
     "export",
     "figure_title",
     "log_axis",
+    "mark_seed",
     "mean_band",
     "mean_bands",
     "note",

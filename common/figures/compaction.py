@@ -15,6 +15,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
 FONT = "DejaVu Sans"
+OF_SEED = "seed-"  # the id of an artist that belongs to one seed begins so
 FONT_STACK = f"'{FONT}', Verdana, Geneva, sans-serif"  # Verdana: the same widths, where DejaVu is not installed
 NO_BREAK = "\u00a0"  # a space that is not merged with its neighbours
 
@@ -48,6 +49,7 @@ def compact(svg: str) -> str:
     for element in root.iter():
         _shorten(element)
     _say_once(root)
+    _keep_seeds(root)
     used = {name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)}
     for element in root.iter():
         if element.get("id") not in used:
@@ -129,6 +131,15 @@ def _say_once(root: Element) -> None:
     for marker in root.iter(f"{{{_SVG}}}use"):
         shape = shapes.get(marker.get(f"{{{_LINK}}}href", ""), {})
         _put_style(marker, {key: value for key, value in _style(marker).items() if shape.get(key) != value})
+
+
+def _keep_seeds(root: Element) -> None:
+    """What belongs to one seed says so (see `common.figures.mark_seed`): its group will go."""
+    for group in root.iter(f"{{{_SVG}}}g"):
+        if group.get("id", "").startswith(OF_SEED):
+            for drawn in group:
+                if "clip-path" in drawn.attrib:
+                    drawn.set("data-seed", group.get("id", "").removeprefix(OF_SEED))
 
 
 def _shows_text(element: Element) -> bool:

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
+from common.figures.compaction import OF_SEED
 from common.figures.standing import IN_REGIME, hollow_markers
 from common.figures.style import INK, MARKERS, MUTED, PALETTE, colours, subplots
 
@@ -106,6 +108,12 @@ def _interval_over_seeds(
     back = np.exp if log else (lambda values: values)
     lost = int(table.isna().any(axis=0).sum())
     return back(middle), back(middle - half), back(middle + half), count == table.shape[1], lost
+
+
+def mark_seed(artists: Sequence[Artist], seed: int) -> None:
+    """Say that artists belong to one seed: a page shows all of that seed at once."""
+    for artist in artists:
+        artist.set_gid(f"{OF_SEED}{seed}")
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"], ticks: Sequence[float] | None = None) -> None:

@@ -3,12 +3,15 @@
 import math
 import re
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from common.claims.schema import Accept
 from common.claims.verdicts import Verdict
+from common.reports.drawn_runs import Row
+from common.reports.interaction import attribute, plot_data
 from common.reports.text import interval_text, number
 
 # Colours of the figure style that a page exchanges for its own, light or dark (see common/figures/style.py).
@@ -32,13 +35,36 @@ _STYLE = re.compile(r'style="[^"]*"')
 _ROOT = re.compile(r"<svg\b[^>]*>", re.DOTALL)
 _NOT_DRAWN = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<(metadata|style)\b.*?</\1>", re.DOTALL)
 
+# Styles that thousands of elements share: a page names them by a class (see `class_rules`).
+_INK, _SQUARE = "fill:var(--figure-ink)", "stroke-linecap:square"
+_SHARED = (
+    f"fill:none;stroke:var(--figure-muted);stroke-width:0.8;stroke-linejoin:miter;{_SQUARE}",
+    _INK,
+    "font-size:10px",
+    f"font-size:10px;text-anchor:start;{_INK}",
+    f"font-size:10px;text-anchor:middle;{_INK}",
+    f"font-size:10px;text-anchor:end;{_INK}",
+    f"font-size:11px;text-anchor:middle;{_INK}",
+    f"font-weight:700;font-size:11.5px;text-anchor:start;{_INK}",
+    "fill:none;stroke-dasharray:4.8,3.6;stroke-dashoffset:0;stroke:var(--figure-muted);stroke-width:1.2",
+    "fill:var(--figure-face);opacity:0.85;stroke:var(--figure-grid);stroke-width:0.6;stroke-linejoin:miter",
+    *(f"fill:none;stroke:{colour};stroke-width:1.8;{_SQUARE}" for colour in PAGE_COLOURS.values()),
+)
+CLASSES = {style: f"f{number}" for number, style in enumerate(_SHARED)}
+_GRID = re.compile(r'(<path [^>]*?) clip-path="[^"]*" style="fill:none;stroke:var\(--figure-grid\);[^"]*"')
+_TICK = re.compile(r'<path id="([^"]+)" d="M0 0L[-\d.]+ [-\d.]+" style="stroke:')
+_MARKS = re.compile(r'(<g clip-path="[^"]*")>((?:<use [^>]*/>){2,})</g>')
+_INHERITED = re.compile(r'style="((?:fill|stroke|fill-opacity|stroke-opacity|stroke-width):[^;"]*;?)+"')
+
 WIDTH, HEIGHT, MARGIN = 220.0, 44.0, 8.0
 _CURVE, _HUNDREDTHS = re.compile(r' d="[^"]{60,}"'), re.compile(r"-?\d+\.\d{2,}")
 """Paths of many points, of which nobody sees a tenth of a pixel: a page stays small."""
 
 
-def inline_svg(content: str, prefix: str, title: str) -> Markup:
+def inline_svg(content: str, prefix: str, title: str, rows: Sequence[Row] = ()) -> Markup:
     """An SVG file as an element of a page: ids numbered under a digest of `prefix`, colours the page's, named `title`.
+
+    What the page's script shows of it stands in the attribute `data-plot`; `rows` are the metrics of its runs.
 
     Raises:
         ValueError: `content` has no <svg> element with a viewBox.
@@ -57,8 +83,10 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
     body = body.replace(" xlink:href=", " href=").replace(" />", "/>")
     body = _STYLE.sub(lambda match: _page_colours(match.group()), body)
     body = _CURVE.sub(lambda match: _HUNDREDTHS.sub(_tenths, match.group()), body)
+    body = _say_once(body)
     font = re.search(r' font-family="[^"<>]*"', opening.group())
     marks = (font.group() if font else "") + (" data-wide" if width > 480 else "")
+    marks += attribute(plot_data(content, rows))
     head = Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{title}"{marks} '
         'style="aspect-ratio:{width:.0f}/{height:.0f};max-width:{most:.0f}px;min-width:{least:.0f}px">'
@@ -72,6 +100,34 @@ def inline_svg(content: str, prefix: str, title: str) -> Markup:
         least=0.78 * width,
     )
     return head + Markup(body)
+
+
+def class_rules() -> str:
+    """The style sheet of what `inline_svg` names by a class."""
+    grid = "fill:none;stroke:var(--figure-grid);stroke-width:0.7"
+    return "\n".join(f"svg .{name}{{{style}}}" for style, name in [(grid, "fg"), *CLASSES.items()])
+
+
+def _say_once(body: str) -> str:
+    """Shared styles as classes, those of marks on their group, none on ticks; lines of the grid need no clipping."""
+    body = _GRID.sub(r'\1 class="fg"', body)
+    ticks = "|".join(map(re.escape, dict.fromkeys(_TICK.findall(body))))
+    if ticks:
+        body = re.sub(rf'(<use href="#(?:{ticks})"[^>]*?) style="fill:[^"]*"', r"\1", body)
+    body = _MARKS.sub(_style_of_group, body)
+    return _STYLE.sub(_as_class, body)
+
+
+def _as_class(style: re.Match[str]) -> str:
+    name = CLASSES.get(style.group()[7:-1])
+    return f'class="{name}"' if name else style.group()
+
+
+def _style_of_group(group: re.Match[str]) -> str:
+    styles = set(_STYLE.findall(group[2]))
+    if len(styles) != 1 or group[2].count("style=") != group[2].count("<use ") or not _INHERITED.fullmatch(min(styles)):
+        return group.group()
+    return f"{group[1]} {min(styles)}>{_STYLE.sub('', group[2]).replace(' />', '/>')}</g>"
 
 
 def _tenths(number: re.Match[str]) -> str:

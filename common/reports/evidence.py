@@ -136,24 +136,51 @@ class Evidence:
         live = self._live_metrics
         return tables | {name: rows for name, rows in live.items() if name in self.computed or name not in tables}
 
+    def rows_of(self, picture: Picture) -> list[dict[str, Any]]:
+        """The metrics of the runs that a figure was drawn from, one row a run."""
+        places = {place.folder: place.metrics for place in self.published} | {self.folder: self._live_metrics}
+        return places.get(picture.folder, {}).get(picture.entry.experiment, [])
+
     @cached_property
     def _live_metrics(self) -> dict[str, list[dict[str, Any]]]:
         return read_metrics(self.folder)
 
     @cached_property
+    def written(self) -> dict[str, ClaimStub]:
+        """What claims.yaml holds, by id."""
+        path = self.paper_dir / "claims.yaml"
+        return {stub.id: stub for stub in load_typed(path, _ClaimStubs).root} if path.is_file() else {}
+
+    @cached_property
     def claims(self) -> list[ClaimRow]:
         """One row a claim, in the order of claims.yaml, then those that only evidence knows."""
-        path = self.paper_dir / "claims.yaml"
-        stubs = {stub.id: stub for stub in load_typed(path, _ClaimStubs).root} if path.is_file() else {}
-        live = {verdict.id: self._judged(verdict, stubs.get(verdict.id)) for verdict in self.verdicts}
-        published: dict[str, Judged] = {}
-        for place in self.published:
-            for verdict in place.verdicts:
-                judged = self._judged(verdict, stubs.get(verdict.id), place)
-                published[verdict.id] = max(published.get(verdict.id, judged), judged, key=lambda one: one.weight)
-        for judged in (*live.values(), *published.values()):
-            stubs.setdefault(judged.verdict.id, ClaimStub.of(judged.verdict))
-        return [ClaimRow(stub, live.get(key), published.get(key)) for key, stub in stubs.items()]
+        stubs = dict(self.written)
+        for name, found in self.judgements.items():
+            stubs.setdefault(name, ClaimStub.of(found[0].verdict))
+        return [self._row(stub, self.judgements.get(name, [])) for name, stub in stubs.items()]
+
+    @staticmethod
+    def _row(stub: ClaimStub, found: list[Judged]) -> ClaimRow:
+        live = next((judged for judged in found if not judged.published), None)
+        published = [judged for judged in found if judged.published]
+        return ClaimRow(stub, live, max(published, key=lambda one: one.weight, default=None))
+
+    @cached_property
+    def judgements(self) -> dict[str, list[Judged]]:
+        """Every verdict of a claim, by id: this machine's, then what was published, the largest scale first."""
+        found: dict[str, list[Judged]] = {}
+        for place in (None, *self.published):
+            for verdict in place.verdicts if place else self.verdicts:
+                judged = self._judged(verdict, self.written.get(verdict.id), place)
+                found.setdefault(verdict.id, []).append(judged)
+        return found
+
+    def rows(self, judged: Judged) -> list[dict[str, Any]]:
+        """The metrics of the runs that a verdict judged, one row a run."""
+        tables = self._live_metrics
+        if judged.published:
+            tables = next(place.metrics for place in self.published if place.scale == judged.scale)
+        return tables.get(judged.verdict.experiment or "", [])
 
     def _judged(self, verdict: Verdict, stub: ClaimStub | None, place: Published | None = None) -> Judged:
         """A verdict of this machine, or one published in `place`, with what stands beside it."""
@@ -166,6 +193,16 @@ class Evidence:
         return Judged(
             verdict, place.scale, errors, published=True, commit=place.commit_of(verdict), code_changed=changed
         )
+
+    def finished(self, judged: Judged) -> str | None:
+        """When the last run behind a verdict ended."""
+        experiment = judged.verdict.experiment or ""
+        if not judged.published:
+            return max(
+                (run.finished for run in self.runs if run.experiment == experiment and run.finished), default=None
+            )
+        place = next(place for place in self.published if place.scale == judged.scale)
+        return place.experiments.get(experiment, PublishedExperiment()).finished
 
     @cached_property
     def published_runs(self) -> list[PublishedRuns]:
@@ -182,6 +219,11 @@ class Evidence:
         if facts is None or facts.code is None or len(here) != 1:
             return None
         return here != {facts.code}
+
+    def claim_page(self, claim: ClaimRow) -> str | None:
+        """The page of a claim, seen from that of its paper; None where nobody has built it."""
+        page = f"{self.name}/{claim.id}.html"
+        return page if (self.root / "reports" / "site" / page).is_file() else None
 
     def reproduced_at(self, claim: ClaimRow) -> str:
         """The scale at which a claim's evidence is computed again; where its experiment is left out there, the next."""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from common.claims.estimates import AnyEstimate
+from common.claims.schema import Dispute
 from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.scales import SCALES
@@ -109,6 +110,7 @@ class ClaimStub(_Record):
     source: Source = Field(default=Source())
     decidable_from: str | None = None
     amended: list[dict[str, Any]] = []
+    disputed: Dispute | None = None
     quantity: AnyEstimate | None = Field(default=None, validation_alias="estimate")
 
     @classmethod
@@ -118,7 +120,7 @@ class ClaimStub(_Record):
 
     def unjudged(self, reason: str) -> Verdict:
         """The verdict "not run" on this claim."""
-        return Verdict(**self.model_dump(exclude={"quantity"}), reason=reason)
+        return Verdict(**self.model_dump(exclude={"quantity", "disputed"}), reason=reason)
 
 
 def read_list(path: Path, kind: type[Item]) -> list[Item]:

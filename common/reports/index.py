@@ -1,22 +1,32 @@
-"""The scoreboard over all papers: which claims hold, at which scale, and where to read on."""
+"""The index: every replication under its question, what they come to together, and the ledger of all claims."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.claims.verdicts import VERDICTS
 from common.experiments.scales import SCALES
+from common.reports.board import write_board
 from common.reports.evidence import Evidence
 from common.reports.formats import scale_rank
-from common.reports.judgements import chance, controls_text, tally
+from common.reports.gist import Told, read_synthesis, tell_findings
+from common.reports.judgements import ClaimRow, chance, controls_text, in_order, tally
 from common.reports.render import write_page
 
 
 @dataclass(frozen=True)
 class PaperRow:
-    """One paper on the scoreboard."""
+    """One replication on the index.
+
+    Attributes:
+        page: its page, seen from the index.
+        picture: the file and the title of its first finding's figure.
+        told: its findings.
+    """
 
     evidence: Evidence
     page: str | None
+    picture: tuple[str, str] | None
+    told: list[Told]
     counts: dict[str, int]
     exact: dict[str, int]
     controls: str
@@ -28,9 +38,14 @@ class PaperRow:
         """Whether any claim has a verdict other than "not run"."""
         return any(count for counts in (self.counts, self.exact) for name, count in counts.items() if name != "not run")
 
+    @property
+    def first(self) -> Told | None:
+        """The headline finding."""
+        return self.told[0] if self.told else None
+
 
 def build_index(root: Path, scale: str) -> Path:
-    """Write `reports/index.html` from what is there: analyses at `scale`, published evidence, pages.
+    """Write `reports/index.html` and `verdicts.csv`, from analyses at `scale`, published evidence and synthesis.yaml.
 
     A paper without a page or without any verdict is listed as not yet run.
 
@@ -38,33 +53,61 @@ def build_index(root: Path, scale: str) -> Path:
         The path of the index.
 
     Raises:
-        UserError: a paper.yaml, claims.yaml or file of an analysis cannot be read; names file and line or entry.
+        UserError: a paper.yaml, claims.yaml, synthesis.yaml or file of an analysis cannot be read; names file and line
+            or entry.
     """
     papers = sorted(root.glob("replications/*/paper.yaml"))
     rows = sorted((_row(path.parent, scale, root) for path in papers), key=lambda row: not row.judged)
-    totals = {name: sum(row.counts[name] for row in rows) for name in VERDICTS}
+    claims = [(row, claim, _address(row.evidence, claim)) for row in rows for claim in in_order(row.evidence.claims)]
+    write_board(root, (row.evidence for row in rows))
     return write_page(
         root / "reports" / "index.html",
         "index.html",
         script="index.js",
         rows=rows,
-        totals=totals,
-        chance=chance(claim for row in rows for claim in row.evidence.claims),
+        synthesis=_together(root, claims, rows),
+        totals={name: sum(row.counts[name] for row in rows) for name in VERDICTS},
+        chance=chance(claim for _, claim, _ in claims),
         scale=scale,
-        claims=[(row, claim) for row in rows for claim in row.evidence.claims],
+        claims=claims,
     )
 
 
 def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     evidence = Evidence(paper_dir, scale, root)
-    page = root / "reports" / "site" / f"{evidence.name}.html"
+    site = root / "reports" / "site"
     judged = [claim.headline for claim in evidence.claims if claim.headline and claim.name != "not run"]
+    claims = {claim.id: claim for claim in evidence.claims}
+    figures = {f"{one.entry.experiment}/{one.entry.name}": one.entry.title for one in evidence.figures}
+    wanted = [finding.figure for finding in evidence.paper.findings if finding.figure in figures] + list(figures)
+    pictures = [(f"site/{evidence.name}/{name.replace('/', '-')}.svg", figures[name] or name) for name in wanted]
     return PaperRow(
         evidence=evidence,
-        page=f"site/{page.name}" if page.is_file() else None,
+        page=f"site/{evidence.name}.html" if (site / f"{evidence.name}.html").is_file() else None,
+        picture=next((picture for picture in pictures if (site.parent / picture[0]).is_file()), None),
+        told=tell_findings(evidence.paper.findings, claims, figures, lambda name: _address(evidence, claims[name])),
         counts=tally(evidence.claims, empirical=True),
         exact=tally(evidence.claims, empirical=False),
         controls=controls_text(tally(evidence.claims, "control")),
         findings=tally(evidence.claims, "our_finding"),
         largest=max((item.scale for item in judged if item.scale in SCALES), key=scale_rank, default=None),
     )
+
+
+def _address(evidence: Evidence, claim: ClaimRow) -> str:
+    """Where a claim is shown with all that is known of it, seen from the index; nothing where no page shows it."""
+    page = f"{evidence.name}.html"
+    shown = evidence.claim_page(claim) or f"{page}#claim-{claim.id}"
+    return f"site/{shown}" if (evidence.root / "reports" / "site" / page).is_file() else ""
+
+
+def _together(root: Path, claims: list[tuple[PaperRow, ClaimRow, str]], rows: list[PaperRow]) -> list[Told]:
+    """What the replications come to together."""
+    known = {f"{row.evidence.name}/{claim.id}": (claim, address) for row, claim, address in claims}
+    figures = [
+        f"{row.evidence.name}/{picture.entry.experiment}/{picture.entry.name}"
+        for row in rows
+        for picture in row.evidence.figures
+    ]
+    only = {name: claim for name, (claim, _) in known.items()}
+    return tell_findings(read_synthesis(root), only, figures, lambda name: known[name][1])

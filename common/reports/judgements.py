@@ -70,6 +70,10 @@ class ClaimRow:
             return self.headline.verdict
         return self.stub.unjudged("no run of this claim has been analysed yet")
 
+    def of(self, verdict: Verdict) -> "ClaimRow":
+        """The same claim as one of its verdicts has it."""
+        return ClaimRow(self.stub, Judged(verdict, verdict.scale or ""), None)
+
     @property
     def errors(self) -> tuple[EstimatorError, ...]:
         """The estimators' own errors behind the headline's verdict."""
@@ -89,6 +93,35 @@ class ClaimRow:
     def fragile(self) -> bool:
         """Whether the headline's verdict would be another without one of its seeds."""
         return bool(self.shown.turns_without)
+
+
+@dataclass(frozen=True)
+class ClaimGroup:
+    """Claims that a page lists together."""
+
+    anchor: str
+    title: str
+    claims: list[ClaimRow]
+
+
+def grouped(claims: Iterable[ClaimRow]) -> tuple[ClaimGroup, ClaimGroup, ClaimGroup]:
+    """The document's empirical claims; our findings and controls; theorems and arithmetic."""
+    first, second, third = list[ClaimRow](), list[ClaimRow](), list[ClaimRow]()
+    for claim in claims:
+        control = claim.stub.polarity == "control"
+        exact = not claim.empirical and not control
+        (third if exact else first if claim.stub.polarity == "claim" else second).append(claim)
+    second.sort(key=lambda claim: claim.stub.polarity == "control")
+    return (
+        ClaimGroup("claims", "What the document claims", first),
+        ClaimGroup("findings", "What we found beside it, and controls", second),
+        ClaimGroup("appendix", "Appendix: theorems and printed arithmetic", third),
+    )
+
+
+def in_order(claims: Iterable[ClaimRow]) -> list[ClaimRow]:
+    """Claims by `grouped`, each group as it stands."""
+    return [claim for group in grouped(claims) for claim in group.claims]
 
 
 def tally(claims: list[ClaimRow], polarity: str = "claim", *, empirical: bool | None = None) -> dict[str, int]:

@@ -4,16 +4,15 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from markupsafe import Markup
 
 from common.files import as_json
 from common.reports.drawing import inline_svg
-from common.reports.paper_view import FIGURE_MIME
+from common.reports.paper_view import FIGURE_MIME, VERDICTS_MIME
 from common.reports.sanitise import sanitised
 from common.reports.text import markdown, math_to_mathml
 
@@ -138,8 +137,18 @@ def _failures(notebook: Any, name: str) -> list[str]:
     ]
 
 
-def tell(notebook: Any, problems: list[str], figure_card: Callable[[str, str], Markup]) -> Story:
-    """Turn an executed notebook into HTML: text, outputs, and the page's cards for saved figures."""
+class Cards(Protocol):
+    """How a page shows what a narrative has of it."""
+
+    def figure(self, shown: dict[str, Any]) -> Markup:
+        """A saved figure: experiment and name, caption (see, printed), and ids of claims."""
+
+    def verdicts(self, claims: list[str]) -> Markup:
+        """The verdicts of claims, by id."""
+
+
+def tell(notebook: Any, problems: list[str], cards: Cards) -> Story:
+    """Turn an executed notebook into HTML: text, outputs, and the page's cards for saved figures and verdicts."""
     story = Story(problems=list(problems), notebook=as_json(notebook))
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown":
@@ -148,11 +157,11 @@ def tell(notebook: Any, problems: list[str], figure_card: Callable[[str, str], M
             if "show" in cell.metadata.get("tags", []):
                 story.blocks.append(Markup('<pre class="code" tabindex="0"><code>{}</code></pre>').format(cell.source))
             for place, output in enumerate(cell.outputs):
-                story.blocks.append(_output(output, f"story-{number}-{place}", story, figure_card))
+                story.blocks.append(_output(output, f"story-{number}-{place}", story, cards))
     return story
 
 
-def _output(output: Any, prefix: str, story: Story, figure_card: Callable[[str, str], Markup]) -> Markup:
+def _output(output: Any, prefix: str, story: Story, cards: Cards) -> Markup:
     if output.output_type == "error":
         sentence = f"This part of the story could not be computed: {output.ename}: {output.evalue}"
         return Markup('<p class="problem" role="note">{}</p>').format(sentence)
@@ -160,9 +169,11 @@ def _output(output: Any, prefix: str, story: Story, figure_card: Callable[[str, 
         return _plain(output.text) if output.name == "stdout" else Markup("")
     data = output.data
     if FIGURE_MIME in data:
-        experiment, name = data[FIGURE_MIME]["experiment"], data[FIGURE_MIME]["name"]
-        story.figures.add((experiment, name))
-        return figure_card(experiment, name)
+        story.figures.add((data[FIGURE_MIME]["experiment"], data[FIGURE_MIME]["name"]))
+        return cards.figure(data[FIGURE_MIME])
+    if VERDICTS_MIME in data:
+        claims = data[VERDICTS_MIME]["claims"]
+        return cards.verdicts(claims) if claims else Markup("")
     return _rich(data, prefix)
 
 

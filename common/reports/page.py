@@ -4,23 +4,27 @@ import logging
 import re
 import shutil
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from common.files import atomic_path, published, remove_abandoned, write_atomically
 from common.reports.drawing import inline_svg
 from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run, by_experiment, cost
-from common.reports.judgements import chance, controls_text, tally
+from common.reports.gist import tell_findings
+from common.reports.judgements import ClaimRow, chance, controls_text, grouped, in_order, tally
 from common.reports.notebook import Story, run_notebook, tell
 from common.reports.paper_view import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
+from common.reports.pdf import pdf_of
 from common.reports.predictions import predicted
 from common.reports.render import macro, write_page
+from common.reports.verdict_page import write_verdict_pages
 
-INLINE_BUDGET = 750_000  # bytes of SVG inside a page; beyond it the largest figures are loaded as files
+INLINE_BUDGET = 600_000  # bytes of SVG inside a page; beyond it the largest figures are loaded as files
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +42,15 @@ class FigureView:
     @property
     def entry(self) -> FigureEntry:
         return self.picture.entry
+
+    @property
+    def again(self) -> Markup | None:
+        """The drawing a second time on its page, without its bytes."""
+        box = re.search(r'viewBox="([-\d. ]+)"', self.drawing or "")
+        if self.drawing is None or box is None:
+            return self.drawing
+        shown = '<svg viewBox="{}" role="img" aria-label="{}"><use href="#{}-drawing"/></svg>'
+        return Markup(shown).format(box[1], self.entry.title or self.entry.name, self.anchor)
 
 
 def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
@@ -64,15 +77,23 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
     figures = _figures(evidence, beside)
     story = _story(evidence, beside, figures)
     larger = [_view(evidence, picture, beside, f"published-{picture.scale}-") for picture in evidence.larger_figures]
-    _forget_others(beside, [*figures.values(), *larger], bool(story.notebook))
+    claims = write_verdict_pages(evidence, beside)
+    _forget_others(beside, [*figures.values(), *larger], bool(story.notebook), claims)
     path = beside.parent / f"{evidence.name}.html"
+    rows = {row.id: row for row in evidence.claims}
+    drawn = {f"{experiment}/{name}": view for (experiment, name), view in figures.items()}
+    told = tell_findings(evidence.paper.findings, rows, drawn, lambda name: f"#claim-{name}")
     return write_page(
         path,
         "page.html",
+        "page.js",
         evidence=evidence,
         paper=evidence.paper,
         scale=scale,
         story=story,
+        told=told,
+        drawn=drawn,
+        groups=[group for group in grouped(evidence.claims) if group.claims],
         counts=tally(evidence.claims, empirical=True),
         exact=tally(evidence.claims, empirical=False),
         controls=controls_text(tally(evidence.claims, "control")),
@@ -112,22 +133,45 @@ def _view(evidence: Evidence, picture: Picture, beside: Path, prefix: str = "", 
                 shutil.copyfile(source, temporary)
             files[kind] = f"{evidence.name}/{name}.{kind}"
     title, source = entry.title or entry.name, picture.file("svg")
+    if source and (pdf := pdf_of(source)):
+        write_atomically(beside / f"{name}.pdf", pdf, sync=False)
+        files["pdf"] = f"{evidence.name}/{name}.pdf"
     drawing = None
     if inline and source:
-        drawing = inline_svg(source.read_text(), name, title)
+        svg = inline_svg(source.read_text(), name, title, evidence.rows_of(picture))
+        drawing = Markup(str(svg).replace("<svg ", f'<svg id="{escape(f"figure-{name}-drawing")}" ', 1))
     elif source:
         drawing = Markup('<img loading="lazy" src="{}" alt="{}">').format(files["svg"], title)
     return FigureView(picture, drawing, files, evidence.deviation_ids(entry.experiment), f"figure-{name}")
 
 
-def _forget_others(beside: Path, figures: list[FigureView], notebook: bool) -> None:
-    """Remove what an earlier build left beside the page: figures and a notebook that are no more."""
-    kept = {Path(file).name for view in figures for file in view.files.values()}
+def _forget_others(beside: Path, figures: list[FigureView], notebook: bool, claims: Collection[str] = ()) -> None:
+    """Remove what an earlier build left beside the page: figures, a notebook and pages of claims that are no more."""
+    kept = set(claims) | {Path(file).name for view in figures for file in view.files.values()}
     kept |= {"report.ipynb"} if notebook else set()
     for path in published(beside):
         if path.is_file() and path.name not in kept:
             path.unlink(missing_ok=True)
     remove_abandoned(beside)
+
+
+@dataclass(frozen=True)
+class _Cards:
+    """The cards of a page."""
+
+    evidence: Evidence
+    figures: dict[tuple[str, str], FigureView]
+
+    def figure(self, shown: dict[str, Any]) -> Markup:
+        view = self.figures[shown["experiment"], shown["name"]]
+        caption = {key: shown[key] for key in ("see", "printed")}
+        return macro("figure_card", view, self.evidence, claims=self._rows(shown["claims"]), **caption)
+
+    def verdicts(self, claims: list[str]) -> Markup:
+        return macro("verdict_list", self._rows(claims))
+
+    def _rows(self, names: list[str]) -> list[ClaimRow]:
+        return in_order(row for row in self.evidence.claims if row.id in names)
 
 
 def _story(evidence: Evidence, beside: Path, figures: dict[tuple[str, str], FigureView]) -> Story:
@@ -142,7 +186,7 @@ def _story(evidence: Evidence, beside: Path, figures: dict[tuple[str, str], Figu
     notebook, problems = run_notebook(source.resolve(), variables, evidence.root.resolve())
     for problem in problems:
         log.error("%s", problem)
-    story = tell(notebook, problems, lambda experiment, name: macro("figure_card", figures[experiment, name], evidence))
+    story = tell(notebook, problems, _Cards(evidence, figures))
     write_atomically(beside / "report.ipynb", story.notebook)
     return story
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from common.errors import UserError
 from common.experiments.scales import SCALES
 from common.files import project_root
+from common.reports.amounts import measured_text
 from common.reports.evidence import Evidence
 from common.reports.judgements import ClaimRow
-from common.reports.text import measured_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# A page puts its own card in place of an output of this kind; Jupyter shows the picture beside it.
+# A page puts its own cards in place of outputs of these kinds; Jupyter shows what stands beside them.
 FIGURE_MIME = "application/vnd.hessian-replications.figure+json"
+VERDICTS_MIME = "application/vnd.hessian-replications.verdicts+json"
 
 PAPER_VARIABLE, SCALE_VARIABLE, ROOT_VARIABLE = "REPLICATIONS_PAPER", "REPLICATIONS_SCALE", "REPLICATIONS_ROOT"
 
@@ -86,12 +87,22 @@ class PaperView:
             raise UserError(sentence if published else self._missing("experiment", experiment, known))
         return pd.read_parquet(path)
 
-    def figure(self, name: str, claims: Sequence[str] = (), experiment: str | None = None) -> Card:
-        """The saved figure `name`, and below it what `summary` says of `claims`.
+    def figure(
+        self,
+        name: str,
+        claims: Sequence[str] = (),
+        experiment: str | None = None,
+        *,
+        see: str = "",
+        printed: str = "",
+    ) -> Card:
+        """The saved figure `name` with its caption, and what `summary` says of `claims`.
 
         Args:
             claims: patterns, see `summary`; none for the figure alone.
             experiment: where two experiments have a figure of that name.
+            see: what to see in it, one or two sentences of Markdown.
+            printed: where it differs from the document's figure, one sentence of Markdown.
 
         Raises:
             UserError: no such figure, more than one, or no such claim.
@@ -105,18 +116,20 @@ class PaperView:
             raise UserError(
                 f"{self.name} has a figure {name!r} in {owners}: say which, as figure({name!r}, experiment=…)."
             )
-        entry, path = found[0].entry, found[0].file("svg")
-        bundle: dict[str, Any] = {
-            FIGURE_MIME: {"name": entry.name, "experiment": entry.experiment},
-            "text/plain": f"{entry.name}: {entry.title}" + (f" ({entry.problem})" if entry.problem else ""),
-        }
-        card = Card(bundle | ({"image/svg+xml": path.read_text()} if path else {}))
-        if not claims:
-            return card
         from IPython.display import display
 
-        display(card)  # type: ignore[no-untyped-call]
-        return self.summary(claims)
+        entry, path = found[0].entry, found[0].file("svg")
+        card: dict[str, Any] = {"name": entry.name, "experiment": entry.experiment, "see": see, "printed": printed}
+        bundle: dict[str, Any] = {
+            FIGURE_MIME: card | {"claims": [claim.id for claim in self._named(claims)]},
+            "text/plain": f"{entry.name}: {entry.title}" + (f" ({entry.problem})" if entry.problem else ""),
+        }
+        picture = Card(bundle | ({"image/svg+xml": path.read_text()} if path else {}))
+        beside = [text for text in (see, printed) if text]
+        if not claims and not beside:
+            return picture
+        display(picture)  # type: ignore[no-untyped-call]
+        return self._lines(" ".join(beside), claims, shown=True)
 
     def summary(self, patterns: Sequence[str]) -> Card:
         """One line a claim: its statement, the verdict, and what was measured with its interval and its seeds.
@@ -127,15 +140,22 @@ class PaperView:
         Raises:
             UserError: no such claim.
         """
-        lines = []
-        found = {claim.id: claim for pattern in patterns for claim in self._claims(pattern)}
-        for claim in found.values():
-            shown = claim.shown
-            ratio = claim.stub.quantity is not None and claim.stub.quantity.kind == "paired_difference"
-            measured = measured_text(shown, ratio=ratio)
-            lines.append(f"- {shown.statement} **{claim.name.capitalize()}**{f': {measured}' if measured else ''}.")
-        text = "\n".join(lines)
-        return Card({"text/markdown": text, "text/plain": text})
+        return self._lines("", patterns)
+
+    def _lines(self, caption: str, patterns: Sequence[str], *, shown: bool = False) -> Card:
+        """A caption and verdicts for Jupyter; for a page the ids, or nothing where its card has `shown` them."""
+        claims = self._named(patterns)
+        told = [(claim, measured_text(claim)) for claim in claims]
+        lines = [
+            f"- {one.shown.statement} **{one.name.capitalize()}**{f': {said}' * bool(said)}." for one, said in told
+        ]
+        text = "\n\n".join(filter(None, [caption, "\n".join(lines)]))
+        ids = [] if shown else [claim.id for claim in claims]
+        return Card({VERDICTS_MIME: {"claims": ids}, "text/markdown": text, "text/plain": text})
+
+    def _named(self, patterns: Sequence[str]) -> list[ClaimRow]:
+        """The claims that patterns name, each once."""
+        return list({claim.id: claim for pattern in patterns for claim in self._claims(pattern)}.values())
 
     def _claims(self, pattern: str) -> list[ClaimRow]:
         claims = self._evidence.claims

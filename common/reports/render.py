@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from markupsafe import Markup
 from common.claims.verdicts import VERDICTS
 from common.experiments.scales import SCALES
 from common.files import write_atomically
-from common.reports import drawing, text
+from common.reports import amounts, drawing, text
 
 TEMPLATES = Path(__file__).parent / "templates"
+_INDENT = re.compile(r"^\s+(//.*\n)?", re.MULTILINE)
 
 MARKS = {
     "reproduced": "✓",
@@ -31,6 +33,9 @@ MEANINGS = {
     "not decidable at this scale": "too few seeds, too small a scale, or a set-up that did not reach its regime",
     "not run": "no result yet, or its data are not available",
 }
+
+BELIEFS = {"believe": "reproduced", "with care": "inconclusive", "not supported": "contradicted"}
+"""How far to believe a finding, each with the verdict whose mark and colour it has."""
 
 NATURES = {
     "empirical": "the world may disagree",
@@ -51,17 +56,23 @@ def environment() -> Environment:
     )
     result.filters.update(
         prose=text.prose,
+        brief=text.brief,
+        measured=amounts.measured_text,
         number=text.number,
         interval=text.interval_text,
         duration=text.duration,
         memory=text.memory,
         join_words=text.join,
+        ranges=text.ranges,
         short_commits=text.short_commits,
+        capitalize_first=lambda sentence: sentence[:1].upper() + sentence[1:],
         slug=drawing.slug,
         accepted=drawing.accepted_text,
         interval_drawing=drawing.interval_drawing,
     )
-    result.globals.update(VERDICTS=VERDICTS, SCALES=SCALES, MARKS=MARKS, MEANINGS=MEANINGS, NATURES=NATURES)
+    result.globals.update(
+        VERDICTS=VERDICTS, SCALES=SCALES, MARKS=MARKS, MEANINGS=MEANINGS, BELIEFS=BELIEFS, NATURES=NATURES
+    )
     return result
 
 
@@ -76,22 +87,22 @@ def generator() -> str:
     return f"hessian-replications {digest.hexdigest()[:16]}"
 
 
-def macro(name: str, *arguments: Any) -> Markup:
+def macro(name: str, *arguments: Any, **named: Any) -> Markup:
     """A macro of parts.html, called from Python."""
     module: Any = environment().get_template("parts.html").module
-    return Markup(getattr(module, name)(*arguments))
+    return Markup(getattr(module, name)(*arguments, **named))
 
 
 def write_page(path: Path, template: str, script: str | None = None, **values: Any) -> Path:
     """Render `template` to `path`, with style, script (a file name among the templates) and policy inline."""
-    code = (TEMPLATES / script).read_text().strip() if script else ""
+    code = _INDENT.sub("", (TEMPLATES / script).read_text()).strip() if script else ""
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data: file:; "
         f"script-src {repr('sha256-' + digest) if code else repr('none')}"
     )
-    style = (TEMPLATES / "style.css").read_text()
+    style = f"{(TEMPLATES / 'style.css').read_text()}{drawing.class_rules()}"
     page = environment().get_template(template)
     html = page.render(style=Markup(style), script=Markup(code), policy=Markup(policy), generator=generator(), **values)
-    write_atomically(path, html)
+    write_atomically(path, html, sync=False)
     return path

@@ -1,6 +1,7 @@
 """Text for pages: Markdown and mathematics without a network, numbers and durations as people write them."""
 
 import math
+import re
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree
@@ -9,8 +10,9 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from common.claims.verdicts import Verdict
+from common.reports.mathematics import with_mathematics
 
+_WORD = re.compile(r"[A-Za-z]{2,}")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -75,8 +77,28 @@ def _parser() -> MarkdownIt:
 
 
 def prose(text: object) -> Markup:
-    """One line of Markdown (emphasis, code, links, `$mathematics$`); raw HTML stays text."""
-    return Markup(_parser().renderInline(str(text or "")))
+    """One line of Markdown (emphasis, code, links, `$mathematics$`), plain mathematics set; raw HTML stays text."""
+    return with_mathematics(_parser().renderInline(str(text or "")))
+
+
+def brief(statement: str) -> str:
+    """A statement without its remarks in parentheses; formulas and single words in parentheses stay."""
+    depth, start, kept = 0, 0, [""]
+    for at, sign in enumerate(statement):
+        if sign == "(":
+            start = at if depth == 0 else start
+            depth += 1
+        if depth == 0:
+            kept.append(sign)
+        if sign == ")" and depth:
+            depth -= 1
+            inside = statement[start : at + 1]
+            remark = len(_WORD.findall(inside)) > 2 and (start == 0 or statement[start - 1].isspace())
+            if depth == 0 and remark:
+                kept[-1] = kept[-1].rstrip()
+            elif depth == 0:
+                kept.append(inside)
+    return "".join(kept) if depth == 0 else statement
 
 
 def markdown(text: str) -> Markup:
@@ -102,7 +124,9 @@ def number(value: object, digits: int = 3) -> str:
     exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
     if isinstance(value, int) and abs(value) < 10**6:
         return f"{value:,}".replace("-", "−").replace(",", "\u202f")
-    if -4 <= exponent < 5:
+    if 4 <= exponent < 6:
+        return f"{round(value, digits - 1 - exponent):,.0f}".replace("-", "−").replace(",", "\u202f")
+    if -4 <= exponent < 4:
         return _trimmed(f"{value:.{max(0, digits - 1 - exponent)}f}")
     mantissa = _trimmed(f"{value / 10.0**exponent:.{digits - 1}f}")
     return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPT)}"
@@ -118,34 +142,6 @@ def interval_text(bounds: tuple[float | None, float | None] | None) -> str:
         return "—"
     low, high = bounds
     return f"{'−∞' if low is None else number(low)} to {'∞' if high is None else number(high)}"
-
-
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0}
-
-
-def measured_text(verdict: Verdict, *, ratio: bool = False) -> str:
-    """What was measured, as a sentence says it: "11.1 points (2.8 to 19.3 at 95 %, five seeds)".
-
-    Args:
-        ratio: whether a logarithm is one of a ratio, which is then said instead of it.
-    """
-    base = _LOGARITHMS.get(verdict.unit or "") if ratio else None
-
-    def said(value: float | None, at_none: str) -> str:
-        if value is None:
-            return at_none
-        return number(base**value) if base else "0" if abs(value) < 1e-12 else number(value)
-
-    if verdict.estimate is None:
-        return ""
-    unit = f" {verdict.unit}" if verdict.unit and not base else ""
-    amount = f"{'a factor of ' if base else ''}{said(verdict.estimate, '')}{unit}"
-    if verdict.interval is None or verdict.n is None:
-        return amount
-    low, high = said(verdict.interval[0], "−∞"), said(verdict.interval[1], "∞")
-    seeds = _COUNTS[verdict.n] if verdict.n < len(_COUNTS) else str(verdict.n)
-    return f"{amount} ({low} to {high} at {100 * verdict.confidence:g} %, {seeds} seed{'s' * (verdict.n != 1)})"
 
 
 def duration(seconds: float | None) -> str:
@@ -172,6 +168,18 @@ def memory(megabytes: float | None) -> str:
 def join(names: list[str]) -> str:
     """Names as "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def ranges(numbers: list[int]) -> str:
+    """Whole numbers, runs of three or more as "0 to 4": "0 to 4, 7, 9"."""
+    runs: list[list[int]] = []
+    for value in sorted(set(numbers)):
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    parts = [[f"{run[0]} to {run[-1]}"] if len(run) > 2 else list(map(str, run)) for run in runs]
+    return ", ".join(text for part in parts for text in part)
 
 
 def short_commits(commits: str) -> str:

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from common.errors import UserError
+from common.errors import UserError, suggestion
 from common.experiments.config import ReplicationConfig
 from common.experiments.grid import Run, expand
 from common.experiments.identity import Identities, same
 from common.experiments.outcomes import COMPUTED
 from common.experiments.provenance import git
-from common.experiments.replication import Replication, suggestion
+from common.experiments.replication import Replication
 from common.files import read_json, read_json_or, write_json
 from common.sources import load_typed
 from common.workflow.discovery import find

@@ -24,6 +24,7 @@ from common.workflow.analysis_output import Unusable, exported, figures_of, metr
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
+from common.workflow.sync import tracks_metrics
 
 NO_TABLE = (ValueError, TypeError, OverflowError, NotImplementedError)
 """What pandas and Arrow raise of values that do not make a column: texts and numbers in one, integers of 70 bits, …"""
@@ -73,7 +74,8 @@ def analyse(replication: Replication, scale: str, folders: Folders) -> list[Prob
     verdicts = [verdict.to_json() for verdict in _judged(replication, scale, tables, failed, problems)]
     write_json(place / "state.json", {"digest": analysis_digest(replication)})
     write_json(place / "problems.json", [asdict(problem) for problem in problems])
-    write_json(folders.root / "reports" / "metrics" / scale / f"{replication.name}.json", metric_file(verdicts))
+    if tracks_metrics(scale):
+        write_json(folders.root / "reports" / "metrics" / scale / f"{replication.name}.json", metric_file(verdicts))
     write_json(place / "verdicts.json", verdicts)
     return problems
 
@@ -145,7 +147,8 @@ class _Experiment:
     def figures(self, folder: Path) -> Iterator[dict[str, Any]]:
         """Export the experiment's figures; one that cannot be drawn becomes a page that says why."""
         coverage = self.replication.paper.coverage
-        titles = {c.figure: c.item for c in coverage if c.figure and c.experiment == self.experiment}
+        mine = [c for c in coverage if c.figure and c.experiment == self.experiment]
+        titles = {c.figure: items_text([d.item for d in mine if d.figure == c.figure]) for c in mine if c.figure}
         drawn: dict[str, Figure] = {}
         unusable: dict[str, str] = {}
         left_out = self.replication.experiment(self.experiment).left_out
@@ -182,6 +185,11 @@ class _Experiment:
     def _entry(self, name: str, title: str, files: Mapping[str, Path], problem: str | None) -> dict[str, Any]:
         paths = {kind: f"figures/{path.name}" for kind, path in files.items()}
         return {"experiment": self.experiment, "name": name, "title": writable(title), **paths, "problem": problem}
+
+
+def items_text(items: Sequence[str]) -> str:
+    """What a figure shows of the document, as its title says it: "Fig. 1 (left)", "Fig. 1, Fig. 2 and Table 1"."""
+    return " and ".join([*([", ".join(items[:-1])] if items[1:] else []), items[-1]])
 
 
 def collect(states: Sequence[RunState], results: Results) -> pd.DataFrame:
@@ -301,6 +309,6 @@ def _judged(
             verdict = judged(tables[name])
         except UserError as error:  # a metric that there is not, or one of texts: without metrics it is not decidable
             verdict = judged(tables[name].loc[:, :"reason"])
-            reason = str(error)
+            reason = str(error).replace(f"{replication.root}/", "")
             problems.append(Problem(name, reason))
         yield replace(verdict, reason=reason) if reason and verdict.verdict == NOT_DECIDABLE else verdict

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from common.errors import UserError
+from common.errors import UserError, suggestion
 from common.experiments.config import NAMES_ARE, axis_points, is_name
-from common.experiments.replication import ENTRIES, Replication, suggestion
+from common.experiments.replication import ENTRIES, Replication
 from common.experiments.syntax import Sources
 from common.files import published
 from common.kept import content_digest, kept

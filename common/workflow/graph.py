@@ -11,12 +11,13 @@ from common.experiments.digests import short_digest
 from common.experiments.grid import Job
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
+from common.experiments.paper import SYNTHESIS
 from common.experiments.replication import check_scale
 from common.files import peek_json, status_of
 from common.sources import read_content, read_source
 from common.workflow.discovery import discover, healthy
+from common.workflow.schedule import with_dependents
 from common.workflow.state import analysis_digest, job_state
-from common.workflow.time_left import with_dependents
 
 GATHERED = 100
 """Markers that one file stands for where a paper has very many."""
@@ -184,8 +185,14 @@ class Graph:
     def page_state(self, paper: str) -> str:
         """Changes when the text of a paper's page does."""
         folder = self.replications[paper].folder
-        texts = [read_source(folder / name) for name in ("report.py", "paper.yaml")]
+        paths = [folder / "report.py", folder / "paper.yaml", self.root / "CITATION.cff"]
+        texts = [read_source(path) if path.is_file() else "" for path in paths]
         return short_digest([self.scale, *texts, *self._site_sources])
+
+    def index_state(self) -> str:
+        """Changes when what the index says beside the pages does."""
+        path = self.root / SYNTHESIS
+        return short_digest([self.scale, read_source(path) if path.is_file() else ""])
 
     @cached_property
     def _site_sources(self) -> list[str]:

@@ -2,29 +2,44 @@
 
 import importlib
 import re
+from collections.abc import Iterable
 
 from common import claims
 from common.experiments.replication import Replication
 from common.files import published
+from common.reports.gist import open_points
+from common.workflow.agreement import (
+    names_hidden,
+    names_taken,
+    needs_analysis_packages,
+    refused,
+    unfit_analyses,
+    unknown_in_report,
+)
 from common.workflow.discovery import make_importable
 from common.workflow.new import INVENTORY, MARK, tests_of
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import broken
-from common.workflow.undisclosed import undisclosed
+from common.workflow.undisclosed import dropped, undisclosed
 
 
 def lint(replication: Replication) -> tuple[list[str], list[str]]:
     """What of a replication is unfinished, and what is only worth a look; a sentence each, with its place.
 
     Returns:
-        (unfinished, notes): marks of the scaffold, claims without a place in the document, experiments without a
-        claim or outside the coverage, files beside the experiments that are none, claims that changed after their
-        evidence was published and do not say so, and rules that cannot be decided at their scale; rules that leave
-        settings out at a larger scale, pairs that read the same number, and numeric parameters without a unit, which is
-        right where they have none.
+        (unfinished, notes): what a run or its analysis would refuse, marks of the scaffold, findings that are missing
+        or that the verdicts do not bear out (any more), claims without a place in the document, experiments without a
+        claim or outside the coverage, files beside the experiments that are none, claims that changed or went after
+        their evidence was published and nothing says so, and rules that cannot be decided at their scale; rules that
+        leave settings out at a larger scale, pairs that read the same number, and numeric parameters without a unit
+        (`unit="1"` says that they are pure numbers).
     """
-    unfinished = (_scaffold, _unsourced, _unclaimed, _misplaced, broken, undisclosed, out_of_reach)
-    notes = (other_settings, same_numbers, _without_unit)
+    if not_in_order := list(refused(replication)):
+        return not_in_order, []
+    agreement = (needs_analysis_packages, names_taken, unknown_in_report, unfit_analyses)
+    contents = (_scaffold, _untold, _unsourced, _unclaimed, _misplaced)
+    unfinished = (*agreement, *contents, broken, undisclosed, dropped, out_of_reach)
+    notes = (other_settings, same_numbers, names_hidden, _without_unit)
     first, second = ([finding for look in looks for finding in look(replication)] for looks in (unfinished, notes))
     return first, second
 
@@ -48,6 +63,16 @@ def _scaffold(replication: Replication) -> list[str]:
         for number, line in enumerate(lines, start=1)
         if MARK in line and line.startswith(f"{replication.paper.key}:")
     ]
+
+
+def _untold(replication: Replication) -> list[str]:
+    return open_points(replication.root, [replication.folder])
+
+
+def lint_synthesis(replications: Iterable[Replication]) -> list[str]:
+    """What of the findings that replications come to together is wrong or no longer true."""
+    folders = [replication.folder for replication in replications]
+    return open_points(folders[0].parents[1], folders, together=True) if folders else []
 
 
 def _unsourced(replication: Replication) -> list[str]:
@@ -95,5 +120,5 @@ def _without_unit(replication: Replication) -> list[str]:
         for name, field in parameters.model_fields.items():
             extra = field.json_schema_extra or {}
             if field.annotation in (int, float) and name != "seed" and not extra.get("unit"):
-                found[f"{experiment}.{name}: no unit; give one unless it is a pure number."] = None
+                found[f'{experiment}.{name}: no unit; give one, "1" for a pure number.'] = None
     return list(found)

@@ -41,6 +41,10 @@ LOOK_SECONDS = 1.0
 """Between two looks at owners, where the system does not tell that they have ended."""
 
 
+class AtWork(UserError):
+    """Another build holds the checkout; says which."""
+
+
 # The lock of a checkout
 
 
@@ -52,7 +56,7 @@ def checkout(results: Path, wait: Callable[[str], bool]) -> Iterator[None]:
         wait: called with a sentence that says who is at work; whether to wait for it.
 
     Raises:
-        UserError: another build is at work, or jobs of one still save their checkpoints.
+        AtWork: another build is at work, or jobs of one still save their checkpoints.
     """
     owner = results / ".lock"
     with ExitStack() as held:
@@ -72,7 +76,7 @@ def _patiently(held: ExitStack, path: Path, wait: Callable[[str], bool], clause:
     except Taken:
         sentence = f"{clause()}; wait for it (--wait, make reports WAIT=1) or stop it."
         if not wait(sentence):
-            raise UserError(sentence) from None
+            raise AtWork(sentence) from None
     return held.enter_context(lock(path, seconds_left=lambda: math.inf))
 
 

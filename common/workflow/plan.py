@@ -13,7 +13,7 @@ from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
 from common.workflow.cost import Timings
 from common.workflow.progress import duration, job_name
-from common.workflow.time_left import Task, TimeLeft, makespan, with_dependents
+from common.workflow.schedule import Task, TimeLeft, makespan, with_dependents
 
 
 @dataclass(frozen=True)

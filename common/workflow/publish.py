@@ -37,6 +37,8 @@ from common.workflow.rules import (
 )
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 
+CSV_LIMIT = 100_000  # bytes of a figure's data that are kept in git; what is larger comes with the runs
+
 _UNDECIDED = ("not decidable at this scale", "not run")
 
 
@@ -52,7 +54,8 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         raise UserError("publish: tracked files differ from the commit; commit them and run what is due.")
     analysis = folders.analysis(scale, replication.name)
     if read_json_or(analysis / "state.json", {}).get("digest") != analysis_digest(replication):
-        raise UserError(f"publish {where}: its analysis is not current; run `make reports SCALE={scale}` first.")
+        renewed = f"`replicate claims {replication.name} --scale {scale}` renews it"
+        raise UserError(f"publish {where}: its analysis is not current; {renewed}.")
     for problem in folders.problems(scale, replication.name):
         if problem.split(":")[0] in experiments:
             raise UserError(f"publish {where}: {problem}; correct it and run `make reports SCALE={scale}` first.")
@@ -310,11 +313,12 @@ def _write(
     write_json(place / "verdicts.json", [*_others(place / "verdicts.json", made), *verdicts])
     kept = _others(place / "figures.json", made)
     (place / "figures").mkdir(parents=True, exist_ok=True)
-    for figure in figures:
-        shutil.copyfile(analysis / figure["svg"], place / figure["svg"])
-    figures = [{**figure, "png": None, "csv": None} for figure in figures]
+    small = {f["csv"] for f in figures if f["csv"] and (analysis / f["csv"]).stat().st_size <= CSV_LIMIT}
+    figures = [{**figure, "png": None, "csv": figure["csv"] if figure["csv"] in small else None} for figure in figures]
+    for name in (*(figure["svg"] for figure in figures), *small):
+        shutil.copyfile(analysis / name, place / name)
     write_json(place / "figures.json", [*kept, *figures])
-    wanted = {Path(figure["svg"]).name for figure in [*kept, *figures]}
+    wanted = {Path(f[kind]).name for f in [*kept, *figures] for kind in ("svg", "csv") if f.get(kind)}
     for path in published(place / "figures"):
         if path.name not in wanted:
             path.unlink()

@@ -22,10 +22,9 @@ from common.workflow.discovery import chosen
 from common.workflow.plan import JobPlan, duration_text, plan, time_left
 from common.workflow.progress import duration, in_flight
 from common.workflow.run import check_retry
+from common.workflow.schedule import computing_seconds
 from common.workflow.state import Folders, run_states
-from common.workflow.sync import sync
 from common.workflow.tables import counts_text
-from common.workflow.time_left import computing_seconds
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,6 @@ def build(
     cores = cores or os.cpu_count() or 1
     ownership.end_with(ownership.owners(os.environ, ownership.MAKE))  # from here on: it may wait for long
     with ownership.checkout(folders.results, lambda sentence: _waits(sentence, wait)):
-        sync(root)
         jobs = [job for replication in replications.values() for job in plan(replication, scale, folders.store)]
         due = _due_markers(folders, replications, scale, retry)
         work = Work(folders, scale, cores, jobs)

@@ -220,10 +220,10 @@ def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seed
         asked = "say when and why in `amended: [{date, reason, former, seen}]`"
         if claim.amended:
             asked = f"its amendments leave out that seeds {sorted(unsaid)} had been seen (`seen: {{{scale}: [...]}}`)"
-        raise UserError(
-            f"publish: of claim {claim.id} the {' and the '.join(changed)} differs from the one at the runs' commit "
-            f"{commit[:12]}; {asked}."
-        )
+        elif then is None:
+            asked = f"say so in `amended: [{{date, reason, seen: {{{scale}: {sorted(seeds)}}}}}]`"
+        what = f"the {' and the '.join(changed)} differs from the one" if then else "no rule stood in claims.yaml"
+        raise UserError(f"publish: of claim {claim.id} {what} at the runs' commit {commit[:12]}; {asked}.")
 
 
 @contextmanager

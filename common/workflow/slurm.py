@@ -7,8 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from common.errors import UserError
-from common.experiments.replication import suggestion
+from common.errors import UserError, suggestion
 from common.output import said
 
 _LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")

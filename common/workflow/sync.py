@@ -58,13 +58,19 @@ def stage_name(paper: str, scale: str) -> str:
     return f"{paper}-{scale}"
 
 
+def tracks_metrics(scale: str) -> bool:
+    """Whether git keeps the estimates of a scale, as DVC's metrics: of all but smoke, which only tests."""
+    return scale != "smoke"
+
+
 def _paper_stage(paper: str, scale: str) -> dict[str, Any]:
     outputs = (f"results/{scale}/{paper}", f"results/.jobs/{scale}/{paper}", f"analysis/{scale}/{paper}")
+    metrics = [{f"reports/metrics/{scale}/{paper}.json": {"cache": False, "persist": True}}]
     return {
         "cmd": f"replicate reports {paper} --scale {scale} --no-pages",
         "deps": [f"replications/{paper}", *_SHARED_INPUTS],
         "outs": [_kept(path) for path in outputs],
-        "metrics": [{f"reports/metrics/{scale}/{paper}.json": {"cache": False, "persist": True}}],
+        **({"metrics": metrics} if tracks_metrics(scale) else {}),
     }
 
 

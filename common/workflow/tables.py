@@ -12,10 +12,9 @@ from rich.table import Table
 
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
-from common.files import read_json_or
 from common.workflow.plan import JobPlan, duration_text, machine_text
 from common.workflow.progress import duration, in_flight, remaining
-from common.workflow.state import Folders, run_states
+from common.workflow.state import run_states
 
 if TYPE_CHECKING:
     from common.claims.verdicts import Verdict
@@ -52,6 +51,12 @@ def listing_table(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         table.add_row(row["paper"], escape(f"{row['title']} ({row['year']})"), "\n".join(row["experiments"]))
     _console(table).print(table)
+
+
+def plan_rows(jobs: Sequence[JobPlan]) -> list[dict[str, Any]]:
+    """Each job with its runs, and how many of them are current and due."""
+    keys = ("paper", "experiment", "id", "runs", "current", "due", "minutes")
+    return [{key: getattr(job, key) for key in keys} for job in jobs]
 
 
 def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
@@ -156,37 +161,30 @@ def status_table(rows: Sequence[Mapping[str, Any]], scale: str, results: Path) -
     console.print(f"{done} of {len(rows)} runs done, {failed} failed; {len(running)} jobs running.")
 
 
-def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Folders) -> list[dict[str, Any]]:
-    """Each claim with estimate, interval, n, verdict and reason; "not run" where no analysis has been made."""
-    from common.claims import load_claims
-
-    rows = []
-    for name, replication in replications.items():
-        path = folders.analysis(scale, name) / "verdicts.json"
-        verdicts = {verdict["id"]: verdict for verdict in read_json_or(path, [])}
-        for claim in load_claims(replication.folder / "claims.yaml"):
-            found = verdicts.get(claim.id, {"verdict": "not run", "reason": f"no analysis at scale {scale} yet"})
-            row = {"paper": name, "id": claim.id, "experiment": claim.experiment, "scale": scale}
-            keys = ("statement", "estimate", "interval", "n", "verdict", "reason")
-            rows.append(row | {key: found.get(key) for key in keys} | {"statement": claim.statement})
-    return rows
-
-
 def claims_table(rows: Sequence[Mapping[str, Any]], scale: str) -> None:
-    """Print claims and verdicts."""
-    table = _table(["claim", ">estimate", ">interval", ">n", "verdict"])
+    """Print claims and verdicts, with the reason where a claim was not reproduced."""
+    table = _table(["claim", ">estimate", ">interval", ">n", "verdict", "reason"])
     paper = None
     for row in rows:
         if row["paper"] != paper:
             paper = row["paper"]
             table.add_row(f"[bold]{paper}[/bold]")
-        interval = f"[{row['interval'][0]:.3g}, {row['interval'][1]:.3g}]" if row["interval"] else ""
+        interval = _interval(row["interval"])
         estimate = "" if row["estimate"] is None else f"{row['estimate']:.3g}"
         count = "" if row["n"] is None else str(row["n"])
-        table.add_row(row["id"], estimate, interval, count, _coloured(row["verdict"]))
+        reason = "" if row["verdict"] == "reproduced" else escape(row["reason"] or "")
+        table.add_row(*(row["id"], estimate, interval, count, _coloured(row["verdict"]), reason))
     console = _console(table)
     console.print(table)
     console.print(f"{len(rows)} claims at scale {scale}: {counts_text(row['verdict'] for row in rows)}.")
+
+
+def _interval(bounds: Sequence[float | None] | None) -> str:
+    """An interval; nothing where there is none, or where an exact number is both of its ends."""
+    low, high = bounds or (None, None)
+    if low == high:
+        return ""
+    return f"[{'-inf' if low is None else f'{low:.3g}'}, {'inf' if high is None else f'{high:.3g}'}]"
 
 
 def comparison_table(comparison: "Comparison") -> None:

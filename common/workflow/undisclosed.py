@@ -1,4 +1,4 @@
-"""What git knows of a claim's past and no amendment tells.
+"""What git knows of a claim's past, and neither an amendment nor a withdrawal tells.
 
 Before evidence for a claim is published its rule may take shape; from then on whoever reads the board has to find every
 form that the claim had.
@@ -30,17 +30,29 @@ def undisclosed(replication: Replication) -> Iterator[str]:
             yield f"{claims[name].place}: {what}, after its evidence had been published; {kept}."
 
 
+def dropped(replication: Replication) -> Iterator[str]:
+    """Each claim that is gone from claims.yaml after its evidence was published, without a word in either file."""
+    claims = load_claims(replication.folder / "claims.yaml")
+    kept = {claim.id for claim in claims}
+    kept |= {entry.former.id for claim in claims for entry in claim.amended if entry.former and entry.former.id}
+    kept |= {name for withdrawal in replication.paper.withdrawn for name in withdrawal.claims}
+    where = (replication.folder / "claims.yaml").relative_to(replication.root)
+    for commit, day, before, after in _versions(replication):
+        gone = before.keys() - after.keys() - kept
+        kept |= gone
+        for name in sorted(gone & _judged(replication, f"{commit}^") if gone else ()):
+            yield (
+                f"{where}: claim {name} is gone since commit {commit} of {day}, after its evidence had been published; "
+                "keep its id in `former` of the claim that it became, or in `withdrawn` of paper.yaml."
+            )
+
+
 def changes(replication: Replication) -> Iterator[tuple[str, str, str, str, Any]]:
     """Commit, day, claim, field and what the field was before: of claims that published evidence had judged by then.
 
     Only the line of first parents is followed: what a merged branch tried in between is one change.
     """
-    root, path = replication.root, (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    listed = git(root, *("log", "--first-parent", "--reverse", "--format=%h %cs", "--", path)) or ""
-    before: dict[str, dict[str, Any]] = {}
-    for commit, day in map(str.split, listed.splitlines()):
-        entries = yaml.load(git(root, "show", f"{commit}:{path}") or "", yaml.CSafeLoader) or []
-        after = {entry["id"]: entry for entry in entries}
+    for commit, day, before, after in _versions(replication):
         both = after.keys() & before.keys()
         for name in sorted(both & _judged(replication, f"{commit}^") if both else ()):
             for field in _KEPT:
@@ -48,6 +60,20 @@ def changes(replication: Replication) -> Iterator[tuple[str, str, str, str, Any]
                 first_given = field == "nature" and then is None  # the field is younger than the first claims
                 if then != now and not first_given and _read(field, then) != _read(field, now):
                     yield commit, day, name, field, then
+
+
+_Entries = dict[str, dict[str, Any]]
+
+
+def _versions(replication: Replication) -> Iterator[tuple[str, str, _Entries, _Entries]]:
+    """Of each commit of claims.yaml its day, every claim that there was before it, as it was last, and its claims."""
+    root, path = replication.root, (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
+    listed = git(root, *("log", "--first-parent", "--reverse", "--format=%h %cs", "--", path)) or ""
+    before: _Entries = {}
+    for commit, day in map(str.split, listed.splitlines()):
+        entries = yaml.load(git(root, "show", f"{commit}:{path}") or "", yaml.CSafeLoader) or []
+        after = {entry["id"]: entry for entry in entries}
+        yield commit, day, dict(before), after
         before |= after
 
 

@@ -23,15 +23,15 @@ paper = open_paper()
 #
 # $$\lambda \eta = 2 \;\text{(gradient descent)}, \qquad 2(1 + \beta) \;\text{(heavy ball)}, \qquad
 # \frac{2(1 + \beta)}{1 + 2\beta} \;\text{(Nesterov)}.$$
-#
-# The first three verdicts find these numbers again by bisection on the spectral radius of a step. The figure lets the
-# rules run on random quadratics whose $\lambda_1$ lies two per cent below or above.
 
 # %%
-paper.summary(["mss-*"])
-
-# %%
-paper.figure("growth")
+paper.figure(
+    "growth",
+    ["mss-*"],
+    see="Each rule on random quadratics whose λ₁ lies two per cent below its threshold, where it shrinks, or above, "
+    "where it grows.",
+    printed="The paper states the thresholds and draws no such figure.",
+)
 
 # %% [markdown]
 # ## Networks come to the threshold of their rule
@@ -39,16 +39,26 @@ paper.figure("growth")
 # rise to the same height under each, although the learning rates differ by almost three.
 
 # %%
-paper.figure("along_training")
+paper.figure(
+    "along_training",
+    see="λ₁ over the threshold, a line a seed. Under gradient descent and Nesterov's momentum it rises to 1 and stays"
+    " just above; under the heavy ball it comes to about 1 and lies below afterwards, or stops short of it.",
+    printed="The paper's network is trained on 5,000 images, at a range of learning rates.",
+)
 
 # %% [markdown]
-# As a product with $\eta$, the plateaus should lie at three different heights, which the formulas give without a free
-# parameter. But $\eta$ is set by the same formulas: equal $\lambda_1$ give these heights whatever holds it, and what
-# tests the paper is that $\lambda_1$ comes to either threshold. A run whose training is over before that is not left
-# out: it counts with its level at the end (open symbols), and as one that is not on the plateau.
+# A run whose training is over before $\lambda_1$ is at its threshold is not left out: it counts as one that is not on
+# the plateau. Since $\eta$ is set by the formulas, $\lambda_1 \eta$ agrees with them wherever $\lambda_1$ comes to
+# its threshold.
 
 # %%
-paper.figure("thresholds", ["fig1-*", "heavy-ball-*", "nesterov-*"])
+paper.figure(
+    "thresholds",
+    ["fig1-*", "heavy-ball-*", "nesterov-*"],
+    see="λ₁ · η on the plateau beside each rule's formula; open where λ₁ had not come to its threshold when training "
+    "ended.",
+    printed="Not in the paper, which draws λ₁ over time.",
+)
 
 # %% [markdown]
 # ## Cross-entropy leaves the edge again
@@ -57,14 +67,24 @@ paper.figure("thresholds", ["fig1-*", "heavy-ball-*", "nesterov-*"])
 # length of its own (D7), and is compared where both losses have fallen by the same factor.
 
 # %%
-paper.figure("descent", ["cross-entropy-*", "squared-error-does-not-fall"])
+paper.figure(
+    "descent",
+    ["cross-entropy-*", "squared-error-does-not-fall"],
+    see="λ₁ above, the loss below. With cross-entropy λ₁ overshoots 2/η and falls far below it as the loss does; with"
+    " squared error, whose loss falls less far, it stays.",
+    printed="The paper shows each loss in a figure of its own, on 5,000 images.",
+)
 
 # %% [markdown]
 # ## What a quadratic model says
 # From one point of training, gradient descent goes on twice: on the loss, and on the loss's second-order expansion at
-# that point: before the edge, where $\lambda_1$ first is above it, and a hundred steps later, when the iterate swings
-# along the first eigenvector. If the paper is right, the two agree before the edge and part at it: the expansion says
-# that training diverges, and what holds the network is in the higher orders that it leaves out.
+# that point: before the edge, where $\lambda_1$ first is above it, and a hundred steps later.
 
 # %%
-paper.figure("expansion", ["quadratic-model-*", "network-does-not-diverge-at-the-edge"])
+paper.figure(
+    "expansion",
+    ["quadratic-model-*", "network-does-not-diverge-at-the-edge"],
+    see="Before the edge both fall together; at the first crossing they still do for most of a hundred steps; a "
+    "hundred steps later the model diverges while the loss goes on falling.",
+    printed="The moments and the length of a hundred steps are ours (D5).",
+)

@@ -14,8 +14,8 @@
 # so training at randomly shaken weights adds the trace of the Hessian to the loss. The talk's algorithm (NSO) takes
 # the gradient on both sides, at $W + U$ and $W - U$, where the naive one (WP-SGD) takes it on one.
 #
-# We repeat the four runs with several seeds, and ask two questions that the talk does not: is the stability more than
-# that of a smaller step, and is it the two sides that matter, at equal compute?
+# We repeat the four runs with several seeds and ask besides: is the stability more than that of a smaller step, and do
+# the two sides matter, at equal compute?
 
 # %%
 from common.reports import open_paper
@@ -24,38 +24,48 @@ paper = open_paper()
 
 # %% [markdown]
 # ## One step
-# The talk draws one update step. Ours is on a loss that is a valley with a wall. Gradients on both sides of $W$ point
-# in different directions; in their mean the first-order effect of the noise cancels, and what is left of it is
-# smaller.
+# In the mean of the gradients on both sides of $W$ the first-order effect of the noise cancels.
 
 # %%
-paper.figure("fig2_update_step", ["fig2-*"])
+paper.figure(
+    "fig2_update_step",
+    ["fig2-*"],
+    see="The two gradients (red) differ; their mean (blue) scatters less over draws of the noise than a one-sided one.",
+    printed="The talk draws a sketch without a function; the valley with a wall is ours.",
+)
 
 # %% [markdown]
 # ## Figure 4
-# A line a seed, on a logarithmic axis of steps as usual. The last two panels are controls of ours: noise on one side
-# with the same $\sigma$ and two draws, and half the learning rate for twice the steps. Both cost as many gradients as
-# NSO.
+# The last two panels are controls of ours: noise on one side with the same $\sigma$ and two draws, and half the
+# learning rate for twice the steps. Both cost as many gradients as NSO.
 
 # %%
-paper.figure("fig4")
+paper.figure(
+    "fig4",
+    see="Validation (blue) with large decay reaches 99 % (dashed) and keeps falling back; with noise injection it "
+    "stays. Small decay gets there only in runs of workstation length.",
+    printed="The talk has panels a to d and gives neither decay, noise nor length; seeds, values and the two "
+    "controls are ours.",
+)
 
 # %% [markdown]
-# A run that is stopped early never groks. So panels a and b can only be judged on runs that last at least ten times as
-# long as the runs with large decay take (D3); the workstation scale has that length, the laptop scale has not. In
-# panel b every seed is asked. Whether its runs get there at last, and when, is a question of ours.
+# A run that is stopped early never groks: panels a and b are judged on runs ten times as long as large decay takes
+# (D3), which the workstation scale has.
 
 # %%
 paper.summary(["fig4a-*", "fig4b-*", "small-decay-groks-*"])
 
 # %% [markdown]
-# Panels c and d, and the controls. Fluctuation is the standard deviation of the validation accuracy over the same
-# number of steps after it first reaches 99 % (D5), on the same grid of evaluations in all arms.
+# Panels c and d in numbers. Fluctuation is the standard deviation of the validation accuracy over equally many steps
+# after it first reaches 99 % (D5).
 
 # %%
 paper.figure(
     "fig4_fluctuation",
     ["fig4c-*", "fig4d-noise-*", "fig4d-grokking-is-delayed", "fig4d-late-*", "fig4d-more-stable-than-smaller-steps"],
+    see="Noise on either side ends most of the fluctuation of large decay, half the learning rate does not. One- "
+    "sided noise takes longer to 99 % and fluctuates more than two-sided noise in most seeds.",
+    printed="The talk shows curves and says stable or fluctuating; the measures are ours.",
 )
 
 # %% [markdown]
@@ -67,27 +77,27 @@ paper.summary(
         "nso-groks-earlier-than-wp-sgd",
         "nso-is-more-stable-than-wp-sgd",
         "nso-has-a-lower-trace-than-wp-sgd",
+        "nso-has-a-lower-trace-per-nat-than-wp-sgd",
         "noise-costs-more-gradients-to-grok",
     ]
 )
 
 # %% [markdown]
 # ## Is the Hessian regularised?
-# $\operatorname{Tr} H$, of which the talk speaks, and $\lambda_1$, which we add, along the run. A lower trace may only
-# say that the loss is lower at that moment: with large decay alone the loss keeps jumping, and the curvature with it,
-# on training and validation pairs alike. So we also compare the arms where their losses are the same, along the whole
-# run. A trace may be negative, so traces are compared as they are and not as logarithms. The network has ReLU, whose
-# kinks noise feels and autograd's Hessian does not (D7).
+# A lower trace may only say that the loss is lower at that moment, so arms are also compared where their losses are the
+# same. The network has ReLU, whose kinks noise feels and autograd's Hessian does not (D7).
 
 # %%
 paper.figure(
     "fig4_hessian",
     ["fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat"],
+    see="With either noise Tr H and λ₁ end one to two orders below large decay alone. Over the loss (last panel) "
+    "the order of the two kinds of noise turns round.",
+    printed="The talk has no such figure.",
 )
 
 # %% [markdown]
-# Noise injection takes two gradients a step, large decay alone one. Half the learning rate for twice the steps takes as
-# many. Does it end as flat?
+# Half the learning rate for twice the steps takes as many gradients as noise injection. Does it end as flat?
 
 # %%
 paper.summary(["fig4d-lower-*-steps"])
@@ -97,24 +107,45 @@ paper.summary(["fig4d-lower-*-steps"])
 # The operation, $\sigma$, the weight decay and the share of the table are ours (D1). Does the result depend on them?
 
 # %%
-paper.figure("operations")
+paper.figure(
+    "operations",
+    see="Left large decay alone, right with noise injection. Where runs end at 2,000 steps, subtraction and "
+    "division have not reached 99 % in most seeds, so nothing is judged there.",
+    printed="The talk shows one operation and does not say which.",
+)
 
 # %%
-paper.figure("operations_fluctuation", ["operations-*"])
+paper.figure(
+    "operations_fluctuation",
+    ["operations-*"],
+    see="A measure without a value in any seed says none: its runs ended before they reached 99 % or filled the "
+    "window.",
+    printed="The talk has no such figure.",
+)
 
 # %%
-paper.figure("noise_scale", ["noise-scale-*"])
+paper.figure(
+    "noise_scale",
+    ["noise-scale-*"],
+    see="The smallest noise already ends the fluctuation; more of it lowers Tr H further, and with the largest "
+    "some runs end before they generalise.",
+    printed="The talk gives no σ and has no such figure.",
+)
 
 # %% [markdown]
 # ## Both sides against one
 # On a smooth loss the gradient on both sides differs from that of the loss by $\tfrac12 U^\top \nabla^3 L\, U$: its
 # variance falls as $\sigma^4$. On one side $H U$ stays, with variance $\sigma^2 \lVert H \rVert_F^2$ over the number of
-# draws.
-# A ReLU network is not smooth: where noise switches a unit the gradient jumps, however small $\sigma$ is. The talk
-# compares the two by what training comes to; the variances are ours.
+# draws. On a ReLU network the gradient jumps where noise switches a unit.
 
 # %%
-paper.figure("gradient_variance", ["nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic"])
+paper.figure(
+    "gradient_variance",
+    ["nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic"],
+    see="On smooth losses both follow theory (dashed). On the transformer two sides still scatter less, but not as "
+    "σ⁴, and at the largest σ both scatter alike.",
+    printed="The talk compares the two by training results; the variances are ours.",
+)
 
 # %% [markdown]
 # ## Matrix sensing
@@ -122,17 +153,28 @@ paper.figure("gradient_variance", ["nso-variance-*", "wp-sgd-variance-*", "contr
 # one, and is the flatter one nearer to the truth?
 
 # %%
-paper.figure("matrix_sensing", ["sensing-*"])
+paper.figure(
+    "matrix_sensing",
+    ["sensing-*"],
+    see="With noise Tr H and the error of the recovered matrix end lower, at a higher training loss; the two kinds "
+    "of noise lie on each other.",
+    printed="The talk has no such problem; it is ours, because Tr H is exact in it.",
+)
 
 # %% [markdown]
 # ## Controls
 # With shuffled answers nothing can be generalised; dividing the table anew must not matter.
 
 # %%
-paper.figure("controls", ["control-shuffled-answers-do-not-generalise", "control-equal-arms-agree"])
+paper.figure(
+    "controls",
+    ["control-shuffled-answers-do-not-generalise", "control-equal-arms-agree"],
+    see="True answers are generalised on either division of the table; shuffled ones are fitted and not generalised.",
+    printed="Controls of ours, on a smaller table.",
+)
 
 # %% [markdown]
 # ## How far this reaches
 # The network is smaller than the usual one below the paper scale (D2), and what counts as small and large decay is
-# ours. The verdicts are about these settings. The talk shows one run a panel; the seeds here differ in initial
-# weights, split and order of batches, which all arms of a seed share.
+# ours: the verdicts are about these settings. Seeds differ in initial weights, split and order of batches, which all
+# arms of a seed share.

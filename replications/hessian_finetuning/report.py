@@ -16,22 +16,31 @@ paper = open_paper()
 
 # %% [markdown]
 # ## Where fine-tuning starts
-# Lower layers are frozen, and what they make of the data is computed once. A linear classifier on the untouched
-# networks' output shows whether there is something to start from. The small text encoder was trained for means over
-# its tokens, so its upper layers are given the mean; BERT's pooler reads the first position (D3).
+# Lower layers are frozen, and what they make of the data is computed once (D3). Is there something to start from?
 
 # %%
-paper.figure("frozen_features", ["frozen-*"])
+paper.figure(
+    "frozen_features",
+    ["frozen-*"],
+    see="What a linear classifier finds in the untouched networks' output (for MNIST and MUTAG in the data "
+    "themselves) lies above chance everywhere, for sentences by least.",
+    printed="The talk has no such figure.",
+)
 
 # %% [markdown]
 # ## Fig. 1: noise in the weights
-# Both sides of Claim 1 over the standard deviation of the noise, on training examples: the rise of the loss (dots) and
-# $\tfrac12 \sigma^2 \operatorname{Tr} H$ (lines). Smooth and ReLU networks are kept apart. Each rule is judged twice:
-# at the σ of the authors' code (for the perceptron, at one of ours), and at an eighth of it, where the expansion should
-# hold for every smooth network. The talk draws the curves and gives no tolerance; the 10 % are ours.
+# Both sides of Claim 1 on training examples, smooth and ReLU networks apart, at the σ of the authors' code (for the
+# perceptron at one of ours) and far below. The talk gives no tolerance; the 10 % are ours.
 
 # %%
-paper.figure("fig1")
+paper.figure(
+    "fig1",
+    see="Dots are the rise of the loss, lines σ²/2 Tr H. On the text encoder they agree throughout; the "
+    "perceptron's dots leave the lines as σ grows, and with ReLU the line lies below the dots even at the "
+    "smallest σ.",
+    printed="The talk draws both curves over σ near the values of its authors' code; the decade of σ and the "
+    "smooth twins are ours.",
+)
 
 # %%
 paper.figure(
@@ -44,50 +53,55 @@ paper.figure(
         "fig1-molecules-smooth",
         "fig1-*-small-sigma",
     ],
+    see="The gap between prediction and rise; the grey band is our 10 %. With the kinks added (green) ReLU "
+    "networks come near it at small σ.",
+    printed="The talk has no such figure.",
 )
 
 # %% [markdown]
-# What is left over. Odd orders cancel, so for smooth networks it should vanish as σ⁴, faster than the σ³ of the claim.
-# At the kinks of ReLUs the Hessian lacks the jumps of the slope, and what they add is of the order σ², as the main term
-# is: making the noise smaller does not help there. Whether the rules on ReLU networks can be decided depends on the
-# number of directions of noise, which bounds how well the kinks' share is known.
+# What is left over. At the kinks of ReLUs the Hessian lacks the jumps of the slope, and what they add is of the order
+# σ², as the main term is: making the noise smaller does not help there. It takes the directions of workstation scale to
+# resolve it.
 
 # %%
 paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-with-kinks"])
 
 # %% [markdown]
 # ## Claim 2: the trace on training and on fresh data
-# At fixed weights the trace on n examples is a mean of n independent numbers, and its deviation falls as n^(−1/2)
-# because any mean does. Weights trained on these examples depend on them: to fit an example changes its own curvature.
-# The proof of Theorem 1 takes the difference at the trained weights to be of order n^(−1/2). Is it larger there, and
-# does it still fall as fast?
+# At fixed weights the deviation falls as n^(−1/2) because that of any mean does. The proof of Theorem 1 takes the
+# difference at the trained weights, which depend on the examples, to be of that order, too.
 
 # %%
-paper.figure("claim2", ["claim2-*"])
+paper.figure(
+    "claim2",
+    ["claim2-*"],
+    see="Trained on the examples themselves the difference is about ten times larger and falls less steeply than "
+    "n^(−1/2) (dashed).",
+    printed="The talk states Claim 2 without a figure.",
+)
 
 # %% [markdown]
 # ## Theorem 1
-# Its right side at the trained weights, without the term whose constant is not given, beside the PAC-Bayes bounds
-# that it starts from and the product of norms, for perceptrons of two to seven layers and for the pretrained image
-# network. α is the largest trace of a training example, so one example decides it. Does the right side hold, is it
-# below the largest possible loss, and how far is its complexity term from the gap?
+# Its right side at the trained weights, without the term whose constant is not given. α is the largest trace of a
+# training example, so one example decides it. A right side above the largest possible loss C (4 nats here) holds and
+# says nothing.
 
 # %%
 paper.figure(
     "theorem1",
     [
-        "theorem1-holds-*",
         "theorem1-within-*",
         "theorem1-is-*",
         "theorem1-below-mcallester",
-        "mcallester-holds",
-        "catoni-holds",
     ],
+    see="All three bounds lie near or above C and ten times or more above the gap. The product of norms begins "
+    "below them and grows steeply with depth.",
+    printed="The talk has no such figure.",
 )
 
 # %% [markdown]
-# The talk criticises products of norms because they grow exponentially with depth. Constants are left out of both, as
-# in the talk, so which one is smaller says less than which one grows faster.
+# The talk criticises products of norms because they grow exponentially with depth. Constants are left out of both, so
+# which one grows faster says more than which one is smaller.
 
 # %%
 paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with-depth", "theorem1-below-norm-product"])
@@ -101,8 +115,7 @@ paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with
 # $$ \sum_i \sqrt{C \max_n v_i^\top \nabla_i^2 \ell_n v_i / n}. $$
 #
 # All methods have the same start and budget, and four strengths each (D10, D11). Correlations are over these 28
-# settings within each seed; the settings are ordered and not drawn at random, so an interval holds for such settings
-# only.
+# settings within each seed, and hold for such settings only.
 
 # %%
 paper.figure(
@@ -115,24 +128,32 @@ paper.figure(
         "fig2-text-measure-on-test-points-correlates",
         "fig2-text-measure-says-something",
     ],
+    see="On sentences the gap rises with the measure, on images it falls.",
+    printed="The talk shows seven methods on two fine-tuned networks; the four strengths of each, and with them "
+    "the spread, are ours.",
+)
+
+# %%
+paper.figure(
+    "fig2_methods",
+    see="Each method at the strength that has the lowest validation loss in its seed. SAM has the smallest gap, on "
+    "images with the largest measure; equal gradients leave it half the steps of the others.",
+    printed="The talk gives no strengths; how they are chosen is ours.",
 )
 
 # %% [markdown]
-# The methods side by side, each at the strength that has the lowest validation loss in its seed.
+# Is it the curvature or the largest loss $C$ that orders the methods, on which points is it measured, and is there more
+# in it than how well the training data are fitted? Equation (8) takes its maximum over the distribution: test points
+# stand for it, which a bound may not use, and on which $C$ is a loss that the gap holds too.
 
 # %%
-paper.figure("fig2_methods")
-
-# %% [markdown]
-# The sign may depend on where one looks: a run that fits its training examples better can have smaller forms and a
-# smaller $C$ on them, and a larger gap. The measure on test points stands beside it: equation (8) takes its maximum
-# over the distribution, though a bound may not use test points, and $C$ on them is a loss that the gap holds too.
-#
-# Compared with other measures, and split into its parts: is it the curvature or the largest loss $C$ that orders the
-# methods, on which points is it measured, and is there more in it than how well the training data are fitted?
-
-# %%
-paper.figure("fig2_correlations", ["fig2-image-measure-beats-*", "fig2-text-measure-beats-*"])
+paper.figure(
+    "fig2_correlations",
+    ["fig2-image-measure-beats-*", "fig2-text-measure-beats-*"],
+    see="On images the sign of the measure hangs on where its maxima are taken. The training loss orders the "
+    "methods most closely on both.",
+    printed="The talk has no such figure.",
+)
 
 # %%
 paper.summary(
@@ -150,14 +171,16 @@ paper.summary(
 
 # %% [markdown]
 # ## Fig. 3: noise injection
-# Gradients at randomly perturbed weights descend on a loss to which half the variance times the trace of the Hessian
-# is added. WP-SGD takes them on one side, NSO on both sides of the weights. Both cost two gradients a step, so SGD
-# with twice the epochs stands beside them.
+# WP-SGD takes gradients on one side of the weights, NSO on both. Both cost two gradients a step, so SGD with twice the
+# epochs stands beside them.
 
 # %%
 paper.figure(
     "fig3",
     ["fig3-image-nso-trace-*", "fig3-image-nso-sharpness-*", "fig3-text-nso-trace-*", "fig3-text-nso-sharpness-*"],
+    see="At equal epochs the arms hardly differ; what moves the curvature is how long one trains, down on images, "
+    "up on sentences.",
+    printed="The talk fine-tunes ResNet-34 and BERT-Base; runs here are shorter, and the arm of equal cost is ours.",
 )
 
 # %% [markdown]
@@ -168,12 +191,10 @@ paper.figure(
 paper.summary(
     [
         "fig3-image-nso-trace-below-sgd-at-equal-loss",
-        "fig3-image-nso-trace-below-sgd-twice-at-equal-loss",
         "fig3-image-nso-trace-below-wp-sgd-at-equal-loss",
         "fig3-image-nso-gap-below-sgd-at-equal-loss",
         "fig3-image-nso-gap-below-wp-sgd-at-equal-loss",
         "fig3-text-nso-trace-below-sgd-at-equal-loss",
-        "fig3-text-nso-trace-below-sgd-twice-at-equal-loss",
         "fig3-text-nso-trace-below-wp-sgd-at-equal-loss",
         "fig3-text-nso-gap-below-sgd-at-equal-loss",
         "fig3-text-nso-gap-below-wp-sgd-at-equal-loss",
@@ -186,8 +207,10 @@ paper.summary(
 # %%
 paper.summary(["fig3-image-nso-test-*", "fig3-text-nso-test-*", "fig3-image-nso-training-*"])
 
-# %% [markdown]
-# Does it cost accuracy?
-
 # %%
-paper.figure("fig3_validation", ["fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*"])
+paper.figure(
+    "fig3_validation",
+    ["fig3-image-nso-accuracy-*", "fig3-text-nso-accuracy-*"],
+    see="Validation loss and accuracy do not tell the arms apart at equal epochs.",
+    printed="The talk has no such numbers in print.",
+)

@@ -70,9 +70,13 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             training.restore(state)
         while not training.over:
             loss = training.one_epoch()
+            if training.lost:
+                context.record(run, epoch=training.epoch, step_loss=loss)
+                context.diverged(run, f"training loss not finite in epoch {training.epoch}")
+                break
             values = {"epoch": training.epoch, "step_loss": loss, "step_accuracy": 100 * (1 - training.step_error)}
             if training.epoch % run.evaluate_every == 0 or training.over:
-                values |= _accuracies(training, train, test, data.classes)
+                values |= _accuracies(training, train, test)
             context.record(run, **values, **_perturbation(training.rule))
             context.progress(training.epoch, run.epochs)
             context.checkpoint(training.state())
@@ -117,12 +121,11 @@ def _rule(
     return kind(optimiser, constants, steps_per_epoch=steps_per_epoch, generator=noise)
 
 
-def _accuracies(training: RuleTraining, train: Split, test: Split, classes: int) -> dict[str, float]:
-    """In per cent at the unperturbed weights, in evaluation mode; those of guessing for a training that is lost."""
+def _accuracies(training: RuleTraining, train: Split, test: Split) -> dict[str, float]:
+    """In per cent at the unperturbed weights, in evaluation mode."""
     found: dict[str, float] = {}
     for label, split in (("training", train), ("test", test)):
-        guessing = float("nan"), 1 - 1 / classes
-        loss, error = guessing if training.lost else training.evaluate(split.inputs, split.targets)
+        loss, error = training.evaluate(split.inputs, split.targets)
         found |= {f"{label}_loss": loss, f"{label}_accuracy": 100 * (1 - error)}
     return found
 

@@ -21,61 +21,80 @@ paper = open_paper()
 
 # %% [markdown]
 # ## Good and bad minima
-# Training sets have bad interpolating minima too, only nobody finds them by accident. Here gradient descent fits twelve
-# points of a sine; a second network is first led past false points between them, and then fits the twelve as well as
-# the first one does.
+# Training sets have bad interpolating minima too, only nobody finds them by accident.
 
 # %%
 paper.figure(
     "fig3",
     ["fig3-*"],
+    see="Two networks through the same twelve points: one found by gradient descent, the other led past false points "
+    "first. The bad one is so sharp that the learning rate of the good one could not have stayed there.",
+    printed="The lecture shows a drawing of others without its setting; ours is a regression of one input.",
 )
 
 # %% [markdown]
-# The last line is the lecture in one sentence: the bad minimum is so sharp that the learning rate which found the good
-# one would not have let descent stay there.
-#
-# SGD is said to do better than full-batch gradient descent. A quoted table trains a ResNet on CIFAR-10 with 3,000
-# full-batch steps and shows that clipping and a penalty on the gradient make up for what mini-batches do. Ours is a
-# small version of it. Every arm is tuned by validation data, with as many candidates for the learning rate of descent
-# as for that of SGD, and trained to its end; only the row with as many epochs as SGD is stopped before, as it is in the
-# table. What a comparison of equal epochs shows is first of all that few steps do not suffice.
+# A quoted table trains a ResNet on CIFAR-10 with 3,000 full-batch steps and shows that clipping and a penalty on the
+# gradient make up for what mini-batches do. Every arm of ours is tuned by validation data, with as many candidates for
+# descent as for SGD, and trained to its end; only the row with as many epochs as SGD is stopped before, as it is in
+# the table.
 
 # %%
-paper.figure("fig4", ["fig4-*"])
+paper.figure(
+    "fig4",
+    ["fig4-*"],
+    see="Test accuracy of SGD beside full-batch descent: stopped after as many epochs, trained on, and with what is "
+    "added to it. Each point is a seed.",
+    printed="The squares are the table's accuracies on CIFAR-10; ours are of a small network on 500 other images, "
+    "so that the order can be compared, not the height.",
+)
 
 # %% [markdown]
 # ## The landscape
-# Slices through the loss of a deep network, in two random directions scaled filter by filter, look chaotic without skip
-# connections and smooth with them. At laptop scale the networks are shallow and thin, and this is an illustration.
 
 # %%
-paper.figure("fig5", ["fig5-*"])
+paper.figure(
+    "fig5",
+    ["fig5-*"],
+    see="The loss on a plane of two random directions, scaled filter by filter, around a trained network without and "
+    "with skip connections.",
+    printed="The print has ResNet-56, whose left picture is chaotic; this small slice is an illustration.",
+)
 
 # %% [markdown]
 # The **flat minima hypothesis** has two parts: SGD finds flatter minima, and flatter minima generalise better. The best
-# known evidence compares batches of 256 with batches of a tenth of the data. On the line between two such networks the
-# large-batch end lies in the narrower valley.
+# known evidence compares batches of 256 with batches of a tenth of the data.
 
 # %%
-paper.figure("fig6", ["fig6-*"])
+paper.figure(
+    "fig6",
+    ["fig6-*"],
+    see="Loss and accuracy on the line through a small-batch network (α = 0) and a large-batch network (α = 1). The "
+    "training loss is flat around the first and bends up at the second.",
+    printed="The print is of another network; here the two ends have unequal training losses.",
+)
 
 # %% [markdown]
 # The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
-# dimensions. Its absolute value grows with the number of parameters; what is compared are the batches.
+# dimensions. After equally many epochs the small batches have taken 24 times as many steps and fitted much closer, and
+# near a fit cross-entropy flattens with the loss itself. So we also compare where each run first passes the same
+# training loss.
 
 # %%
-paper.figure("table4", ["table4-*", "large-batches-end-at-a-larger-sharpness"])
-
-# %% [markdown]
-# After equally many epochs the small batches have taken 24 times as many steps and fitted much closer, and near a fit
-# cross-entropy flattens with the loss itself. So we also compare where each run first passes the same training loss.
+paper.figure(
+    "table4",
+    ["table4-*", "large-batches-end-at-a-larger-sharpness", "sharper-at-equal-training-loss"],
+    see="Small-batch networks are orders of magnitude less sharp at the end of training (left). At equal training loss "
+    "(right) the difference is smaller, and stays.",
+    printed="Diamonds are Table 4's means for a larger F1 on all of MNIST; its right panel is ours.",
+)
 
 # %%
-paper.summary(["sharper-at-equal-training-loss"])
-
-# %%
-paper.figure("table2", ["table2-*"])
+paper.figure(
+    "table2",
+    ["table2-*"],
+    see="Both arms fit the training images; on test images the small batches are ahead in every seed.",
+    printed="With a tenth of the images the test accuracies are lower and lie further apart than in Table 2.",
+)
 
 # %% [markdown]
 # ## What is flatness?
@@ -83,38 +102,52 @@ paper.figure("table2", ["table2-*"])
 # an isotropic one, one shaped by the Hessian. The lecture gives all three with an error of order $\rho$.
 
 # %%
-paper.figure("identities", ["identity-*"])
+paper.figure(
+    "identities",
+    ["identity-*"],
+    see="On smooth functions the two averages err in proportion to ρ², better than the lecture says, the worst case in "
+    "proportion to ρ. On ReLU networks no order shows: kinks and the number of draws set the error.",
+)
 
 # %% [markdown]
-# The usual explanation of why flatness should help is a drawing: if the test loss is the training loss shifted a
-# little, a flat minimum suffers less.
+# The usual explanation of why flatness should help is a drawing, which the lecture calls misleading, for it says that
+# sharp minima cannot generalise. They can: multiply the incoming weights of a ReLU neuron by a factor and divide the
+# outgoing one by it, and the function stays while the sharpness does not.
 
 # %%
-paper.figure("fig7", ["fig7-shift-costs-more-at-the-sharp-minimum"])
-
-# %% [markdown]
-# The lecture calls the drawing misleading, for it says that sharp minima cannot generalise. They can: multiply the
-# incoming weights of a ReLU neuron by a factor and divide the outgoing one by it, and the function stays while the
-# sharpness does not.
+paper.figure(
+    "fig7",
+    ["fig7-shift-costs-more-at-the-sharp-minimum"],
+    see="If the test loss is the training loss shifted a little, the same shift costs more at the sharp minimum.",
+    printed="A drawing in print; our landscape has a formula.",
+)
 
 # %%
-paper.figure("rescaling", ["rescaling-*"])
+paper.figure(
+    "rescaling",
+    ["rescaling-*"],
+    see="One and the same function at every factor c, with curvatures that range over orders of magnitude.",
+    printed="The lecture prints the two-parameter case on the left alone.",
+)
 
 # %% [markdown]
 # ## The PAC-Bayes explanation
 # A distribution $Q$ over networks loses little between training and fresh data if it stays close to a prior $P$ that
 # does not know the data. The proof rests on Donsker and Varadhan's formula, $\log \mathbb{E}_\pi e^V = \sup_p
-# \big(\mathbb{E}_p V - \mathrm{KL}(p \,\|\, \pi)\big)$, of which we compute both sides.
+# \big(\mathbb{E}_p V - \mathrm{KL}(p \,\|\, \pi)\big)$.
 
 # %%
-paper.figure("donsker_varadhan", ["donsker-varadhan-*"])
+paper.figure(
+    "donsker_varadhan",
+    ["donsker-varadhan-*"],
+    see="The right-hand side over families of distributions: it touches the left-hand side (dashed) at the Gibbs "
+    "distribution and nowhere above.",
+)
 
 # %% [markdown]
-# McAllester's theorem then bounds the gap by $\sqrt{(\mathrm{KL} + \log 1/\delta)/2n}$. We test it where every gap is
-# pure chance: a hundred hypotheses that guess. The slides' proof goes wrong in three places. Chernoff's inequality is
-# printed with $\ge$. The divergence is taken out of the expectation over samples as if $Q$ did not depend on them, and
-# for such a $Q$ Hoeffding's inequality alone would do, without any divergence; for a $Q$ that is chosen from the sample
-# that step fails, and with the divergence left inside it is right. And $\lambda$ is optimised after $Q$ is known, which
+# McAllester's theorem then bounds the gap by $\sqrt{(\mathrm{KL} + \log 1/\delta)/2n}$. The slides' proof goes wrong in
+# three places. Chernoff's inequality is printed with $\ge$. The divergence is taken out of the expectation over samples
+# as if $Q$ did not depend on them; left inside, the step is right. And $\lambda$ is optimised after $Q$ is known, which
 # needs a union bound.
 
 # %%
@@ -127,15 +160,16 @@ paper.figure(
         "hoeffding-fails-for-a-chosen-posterior",
         "divergence-inside-the-expectation-repairs-it",
     ],
+    see="Hypotheses that guess, so that every gap is chance. Left: the bounds hold for a posterior chosen from the "
+    "sample, but for the one of a fixed posterior (red). Right: the tail lies below, where ≥ is printed.",
+    printed="The lecture prints theorem and proof; the class of guessers is ours.",
 )
 
 # %% [markdown]
 # The bound for flat minima takes $Q$ to be a Gaussian around the trained weights, replaces the expected loss by the
 # largest one in a ball, and leaves the union bound over the prior's variance as homework. As printed it mixes two
 # radii: the ball has radius $\sigma$, though Gaussian noise of that deviation reaches $\sqrt k$ times as far, and
-# $\rho$ is said to be free, in which case $\rho \to \infty$ makes the number of parameters disappear. We evaluate it
-# in both readings and with the constants worked out, for networks that fit true labels and for networks that fit
-# random ones.
+# $\rho$ is said to be free, in which case $\rho \to \infty$ makes the number of parameters disappear.
 
 # %%
 paper.figure(
@@ -146,20 +180,27 @@ paper.figure(
         "union-bound-costs-little",
         "noise-does-not-lower-the-test-loss",
     ],
+    see="Every valid version lies above 1 (dashed), where nothing is said of a loss between 0 and 1. With ρ → ∞ the "
+    "printed one (red) falls below the measured gap of networks that fit random labels.",
+    printed="The lecture prints the bound and evaluates it nowhere.",
 )
 
 # %% [markdown]
 # "Let us criticize this theorem", say the slides, and rightly: what remains after every correction is mostly the square
-# root, and it says nothing. The union bound, which the slides worry about, is the cheapest part.
+# root.
 #
 # ## When flatness implies generalisation
 # At an interpolating minimum of the squared loss the Hessian is $G = \frac1n \sum_i g_i g_i^\top$ with the gradients
 # $g_i$ of the outputs. For a two-layer ReLU network without biases its trace and norms are weighted norms of the
-# parameters. The theorem is for all of them: beside those that are drawn stand the neurons with the least and the most
-# curvature that a search finds, from as many examples on as the theorem asks for.
+# parameters, for all of them.
 
 # %%
-paper.figure("theorem2")
+paper.figure(
+    "theorem2",
+    see="Curvature over weighted norm, over drawn parameters: the range narrows as examples are added, to one that "
+    "does not depend on the dimension.",
+    printed="The lecture prints the theorem; its norm is taken without the root of one slide.",
+)
 
 # %%
 paper.figure(
@@ -169,52 +210,65 @@ paper.figure(
         "theorem2-frobenius-*",
         "theorem2-spectral-*",
         "theorem2-with-the-printed-root",
-        "theorem2-norm-must-be-squared",
         "theorem2-fails-for-few-examples",
         "theorem2-worst-neuron-at-4d",
         "path-norm-*",
     ],
+    see="The neuron of least curvature that a search finds. With few examples there is one that none of them "
+    "activates; the ratio leaves zero beyond n = 2d.",
 )
 
 # %% [markdown]
 # By the theorem a small norm means a small gap. It is printed with a factor $\mathrm{poly}(n, 1/\delta)$, with which it
 # says nothing; we leave the factor out. Even so it says something only where it lies below the error of $f = 0$, which
-# a network that has learnt nothing has too: at few examples it does not, from a sharp start at none of ours. How many
-# examples it takes depends on how flat the interpolant is. Beyond as many examples as parameters, whoever interpolates
-# has found the target, which is itself a small network: there the bound is safe for a reason of its own.
-#
-# Networks from small initial weights end flatter than those from large ones, but they differ in more than the trace; so
-# we also ask among runs of equal $n$ and equal start.
+# a network that has learnt nothing has too. Networks from small initial weights end flatter than those from large ones,
+# but they differ in more than the trace; so we also ask among runs of equal $n$ and equal start.
 
 # %%
-paper.figure("theorem3", ["theorem3-*"])
+paper.figure(
+    "theorem3",
+    ["theorem3-*"],
+    see="The error of interpolants (red) lies far below the bound (blue), which says something where it is below the "
+    "dashed line: the flatter the start, the fewer examples that takes, and from initial weights × 1 it never does.",
+    printed="The lecture prints the theorem; target, network and starts are ours.",
+)
 
 # %% [markdown]
 # ## When it does not
 # With biases, and inputs from $\{\pm 1\}^d$, a network that keeps one neuron for each training point is as flat as
-# any interpolating network can be, and knows nothing else. The printed weights do not work at the size of the
-# experiment, nor are they the flattest; corrected ones are. But so is a network of four neurons that computes the
-# target everywhere: flatness does not tell the two apart.
+# any interpolating network can be, and knows nothing else. But so is a network of four neurons that computes the target
+# everywhere: flatness does not tell the two apart.
 
 # %%
 paper.figure(
-    "theorem4", ["theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too"]
+    "theorem4",
+    ["theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too"],
+    see="Trace over the least possible one. The printed memorising network does not interpolate at the size of the "
+    "experiment (red) and is not the flattest where it does; the corrected one is, and so are four units.",
+    printed="The lecture prints the weights of the first; radius and bias of the second are ours.",
 )
 
 # %% [markdown]
-# Sharpness-aware minimisation (SAM) descends along the gradient at the worst point nearby. Which networks does it
-# find on this problem, and are they worse? That depends on what it is compared with: the figure's baseline is gradient
-# descent with weight decay, its caption speaks of SGD.
+# Sharpness-aware minimisation (SAM) descends along the gradient at the worst point nearby. Whether the networks that it
+# finds here are worse depends on what they are compared with: the figure's baseline is gradient descent with weight
+# decay, its caption speaks of SGD.
 
 # %%
-paper.figure("fig8")
+paper.figure(
+    "fig8",
+    ["fig8-*"],
+    see="SAM comes down to the least trace (dashed). Its test error ends above that of gradient descent with weight "
+    "decay, and below that of SGD and of plain gradient descent.",
+    printed="The print has SAM beside gradient descent with weight decay only.",
+)
 
 # %%
-paper.figure("fig8_training_loss", ["fig8-*"])
+paper.figure(
+    "fig8_training_loss",
+    see="All four fit the training points; weight decay keeps its loss up.",
+)
 
 # %% [markdown]
-# The lecture's tables of SAM on ImageNet and SuperGLUE (its Figs. 9 and 10) are quoted, not repeated.
-#
 # ## Why SGD prefers flat minima: stability
 # Switch from gradient descent to SGD at a minimum that descent has found, and SGD may leave it within a few
 # steps, though gradient descent with the same learning rate stays: there $\lambda_1$ keeps a margin to $2/\eta$.
@@ -222,47 +276,82 @@ paper.figure("fig8_training_loss", ["fig8-*"])
 # digit.) Away from the minimum the network may diverge, find another minimum, or neither.
 
 # %%
-paper.figure("fig11", ["escape-*", "gd-minimum-at-the-edge-is-stable", "edge-minimum-is-marginal"])
+paper.figure(
+    "fig11",
+    ["escape-*", "gd-minimum-at-the-edge-is-stable", "edge-minimum-is-marginal"],
+    see="After the switch the loss climbs by orders of magnitude and comes back, the sharpness falls, and the test "
+    "accuracy dips and recovers. On the right gradient descent goes on, and nothing happens.",
+    printed="The lecture's network and data are not stated; ours tells even from odd digits.",
+)
 
 # %%
-paper.figure("fig11_minima", ["fig11-*"])
+paper.figure(
+    "fig11_minima",
+    ["fig11-*"],
+    see="Sharpness before and after: the smaller the batch, the flatter the minimum that SGD moves to. With large "
+    "batches it stays.",
+)
 
 # %% [markdown]
 # Gradient flow can stay at every minimum. Gradient descent with a large learning rate cannot: of a sharp and a flat
 # minimum it selects the flat one.
 
 # %%
-paper.figure("fig12")
+paper.figure(
+    "fig12",
+    see="Gradient flow leaves the maxima A and B for the minima C and D.",
+    printed="A drawing in print; our landscape has a formula.",
+)
 
 # %%
-paper.figure("fig13", ["fig12-*", "fig13-*"])
+paper.figure(
+    "fig13",
+    ["fig12-*", "fig13-*"],
+    see="Where starts end, by learning rate. Between the dashed lines C is unstable, yet at first the steps never get "
+    "out of its valley and jump from side to side (green); only larger rates bring all starts to D.",
+    printed="A drawing in print; our landscape has a formula.",
+)
 
 # %% [markdown]
-# Between the two lies a range of learning rates that the picture leaves out: the sharp minimum is unstable, yet the
-# steps never get out of its valley. They jump from side to side. Something of this kind is what networks do.
-#
 # ## The edge of stability
-# Along full-batch training the sharpness rises until it meets $2/\eta$, and then hovers there.
 
 # %%
-paper.figure("fig14")
+paper.figure(
+    "fig14",
+    see="Along full-batch training λ₁ rises until it meets 2/η (dashed), overshoots, and hovers there.",
+    printed="The print is taken from others, with networks and losses of theirs.",
+)
 
 # %%
-paper.figure("table1", ["table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge"])
+paper.figure(
+    "table1",
+    ["table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge"],
+    see="λ₁ of the solutions over 2/η: just below 1, as the authors have it. With few images and a small learning rate "
+    "training ends before.",
+    printed="Learning rates that take hours of a CPU, and CIFAR-10, are left out; the authors' numbers stand in their "
+    "place.",
+)
 
 # %% [markdown]
-# Why does the smallest learning rate of Table 1 stay below? The loss reaches its end before the sharpness has risen so
-# far. How far it has to rise depends on how many examples are fitted and how closely.
-#
 # ## What noise adds
 # Two functions whose mean is equally sharp at both of its minima: gradient descent may stay at either, SGD leaves the
 # one where the two functions disagree.
 
 # %%
-paper.figure("fig15")
+paper.figure(
+    "fig15",
+    see="SGD leaves x = 1 in every trajectory, gradient descent stays. With the factors ½ of the slide before, SGD "
+    "stays, too.",
+    printed="The case with the factors ½ is added.",
+)
 
 # %%
-paper.figure("multipliers", ["fig15-*", "equation-*"])
+paper.figure(
+    "multipliers",
+    ["fig15-*", "equation-*"],
+    see="Simulated against predicted growth of the mean square: equations (5) and (6) are right. To the right of the "
+    "dashed line the mean square grows, while the typical trajectory mostly still converges.",
+)
 
 # %% [markdown]
 # So besides the sharpness $a = \lambda_1(H)$ counts the **non-uniformity** $s$, the spread of the examples' own
@@ -270,20 +359,39 @@ paper.figure("multipliers", ["fig15-*", "equation-*"])
 # the full criterion is stronger.
 
 # %%
-paper.figure("fig16")
+paper.figure(
+    "fig16",
+    see="Each point is a minimum that SGD selected: the smaller the batch, the further to the lower left, and every "
+    "one within both bounds of its batch size.",
+    printed="The print has CIFAR-10 as well; large open markers are the means of the authors' data.",
+)
 
 # %%
-paper.figure("full_criterion", ["fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion"])
+paper.figure(
+    "full_criterion",
+    ["fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion", "smaller-batches-generalise-better-here"],
+    see="The two necessary conditions are loose at small batches. The full criterion (green) is nearly exhausted at "
+    "every batch size, and broken by single minima at the smallest.",
+    printed="Not in the lecture, which draws the two conditions alone.",
+)
 
 # %% [markdown]
 # Minima that are uniform are flat, too, because the two measures go together. Part of that is the sweep itself: both
 # scale with $1/\eta$. So we look within one learning rate as well, and at the power of $a$ that $s$ follows over four.
 
 # %%
-paper.figure("fig17")
+paper.figure(
+    "fig17",
+    see="Sharpness and non-uniformity of all models, by learning rate.",
+    printed="The print has about 500 models a case and CIFAR-10 as well.",
+)
 
 # %%
-paper.figure("criterion_by_rate", ["fig17-*", "smaller-batches-generalise-better-here"])
+paper.figure(
+    "criterion_by_rate",
+    ["fig17-*"],
+    see="How near these minima come to each bound, by learning rate and batch size.",
+)
 
 # %% [markdown]
 # ## Noise follows the curvature
@@ -292,15 +400,24 @@ paper.figure("criterion_by_rate", ["fig17-*", "smaller-batches-generalise-better
 # $\alpha$ measures the direction, $\beta$ the size, $\mu = \alpha\beta$ both.
 
 # %%
-paper.figure("fig18")
+paper.figure(
+    "fig18",
+    see="Along training (left) and over the size of the network (right) μ stays of the order of 1, where the decoupled "
+    "noise has it (dashed). γ, a bound that uses uniformity alone, says much less.",
+    printed="The print states no setting; ours are fully connected networks of three widths.",
+)
 
 # %%
-paper.figure("fig18_cifar10", ["fig18-*", "alignment-direction-on-mnist"])
+paper.figure(
+    "fig18_cifar10",
+    ["fig18-*", "alignment-direction-on-mnist"],
+    see="The same on two classes of CIFAR-10.",
+    printed="As for MNIST.",
+)
 
 # %% [markdown]
 # Not because all examples are fitted equally well, says the lecture, but because their gradients have similar norms.
-# For linear networks and random features alignment is a proposition, over all parameters; the second asks for
-# $n \gtrsim d^5$ examples and is judged where there are so many.
+# For linear networks and random features alignment is a proposition, over all parameters.
 
 # %%
 paper.figure(
@@ -311,10 +428,19 @@ paper.figure(
         "alignment-squared-gradient-norms-are-uniform-too",
         "alignment-gamma-underestimates",
     ],
+    see="Fitting errors (blue) grow more uneven along training, gradient norms (red) do not.",
+    printed="The lecture's figure has no number and no stated setting.",
 )
 
 # %%
-paper.figure("propositions", ["proposition1-*", "proposition2-*"])
+paper.figure(
+    "propositions",
+    ["proposition1-*", "proposition2-*"],
+    see="Left: with many examples μ is above 1 for linear networks, with few it is not. Right: for random features the "
+    "least μ falls more slowly than the 1/d of the proposition.",
+    printed="The lecture prints the propositions; the second asks for n ≳ d⁵ examples and is judged where there are so "
+    "many.",
+)
 
 # %% [markdown]
 # ## A bound without the size of the network
@@ -322,17 +448,33 @@ paper.figure("propositions", ["proposition1-*", "proposition2-*"])
 # calls the bound close to what SGD finds; we take that as a factor of two.
 
 # %%
-paper.figure("size_independence", ["size-independence-*"])
+paper.figure(
+    "size_independence",
+    ["size-independence-*"],
+    see="Left: neither ‖H‖_F nor its bound shows a trend with the number of parameters. Right: both grow with the "
+    "batch. The bound for gradient descent (green) is far above.",
+    printed="The print's networks and settings are not stated.",
+)
 
 # %% [markdown]
 # That the noise has the shape of the Hessian matters: isotropic noise of the same total variance gives a bound that
 # grows with the number of parameters. The conditions are necessary ones; we also compute where stability really ends.
 
 # %%
-paper.figure("noise_structure")
+paper.figure(
+    "noise_structure",
+    see="The ‖H‖_F at which stability really ends, at B = 1. With the Hessian of ten examples isotropic noise "
+    "tolerates more, the larger the network (left); with one of full rank both tolerate the same (right).",
+    printed="Not drawn in the lecture, which prints the conditions.",
+)
 
 # %%
-paper.figure("noise_structure_conditions", ["noise-structure-*"])
+paper.figure(
+    "noise_structure_conditions",
+    ["noise-structure-*"],
+    see="The exact thresholds over the lecture's conditions: never above 1, often far below. The conditions are "
+    "necessary and loose.",
+)
 
 # %% [markdown]
 # ## How fast SGD leaves
@@ -342,35 +484,47 @@ paper.figure("noise_structure_conditions", ["noise-structure-*"])
 # noisy estimate of it; the theorem is also tested by exact averages over batches, step by step.
 
 # %%
-paper.figure("fig19")
+paper.figure(
+    "fig19",
+    see="200 trajectories and their mean (red). At B = 1 and B = 4 the loss grows exponentially until it is large; at "
+    "B = 32, and under gradient descent, it stays.",
+    printed="The expectation (dotted) and Theorem 4's bound (dashed) are added.",
+)
 
 # %%
-paper.figure("exponents", ["fig19-*", "theorem4-exponent-b1"])
+paper.figure(
+    "exponents",
+    ["fig19-*", "theorem4-exponent-b1"],
+    see="Growth a step by batch size: above Theorem 4's γ₀, which predicts none from B = 2 on, and below the ρ of the "
+    "second moment.",
+)
 
 # %%
 paper.figure(
     "conditions",
     [
-        "theorem4-one-step-ratio",
+        "theorem4-*-ratio",
         "theorem4-premise-b1",
         "stable-minimum-is-not-left",
         "full-criterion-holds-at-b32",
         "theorem4-is-silent-at-b4",
     ],
+    see="Conditions of stability at the start, by batch size; above 1 they call it unstable. Theorem 4 does so at "
+    "B = 1 alone, the exact growth at B = 4, too.",
 )
 
 # %% [markdown]
 # ## Controls
-# A planted effect must be found, and equal arms must agree.
 
 # %%
-paper.figure("controls", ["control-*", "theorem2-wrong-weight-shows-a-trend"])
+paper.figure(
+    "controls",
+    ["control-*", "theorem2-wrong-weight-shows-a-trend"],
+    see="A planted effect is found (rescaled neurons are sharp, and predict the same), and an arm drawn twice agrees.",
+)
 
 # %% [markdown]
 # ## What the slides get wrong
-# Numbers repeat: there are two Theorems 1, 2, 3 and 4, and Tables 1, 2 and 4 are those of other papers beside a Table 1
-# of its own. Of the content:
-#
 # - McAllester's proof, Chernoff step: $\mathbb P(\cdot \ge t) \ge \dots$ should be $\le$.
 # - The same, the step after Donsker and Varadhan's formula: $e^{\mathrm{KL}}$ stands outside of $\mathbb E_S$, which
 #   needs a $Q$ without knowledge of the sample; $\mathbb E_S\, e^{\lambda \Delta - \mathrm{KL}} \le e^{\lambda^2/8n}$
@@ -385,8 +539,5 @@ paper.figure("controls", ["control-*", "theorem2-wrong-weight-shows-a-trend"])
 #   works for every $d$. The cosines are of order $\sqrt{\log(n/\delta)/d}$, for $i \ne j$, not $\log(n/\delta)/n$.
 # - $f_1$ and $f_2$ have factors ½ on one slide; SGD escapes without them only.
 # - The noise adds $\frac{\eta^2}{2B}\mathrm{Tr}(H\Sigma)$ to the expected loss of a step; the ½ is missing once.
-#
-# ## How far this reaches
-# At laptop scale the networks have 100 units a layer instead of 500 and see 100 to 6,000 images; each figure says so,
-# and `paper.yaml` lists every choice that the slides leave open. What a laptop can only draw, the slices of Fig. 5
-# above all, is called an illustration here.
+# - Numbers repeat: there are two Theorems 1, 2, 3 and 4, and Tables 1, 2 and 4 are those of other papers beside a Table
+#   1 of its own.

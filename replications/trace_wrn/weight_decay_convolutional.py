@@ -7,6 +7,7 @@ from torch import nn
 
 from common.experiments import Field, RunContext
 from common.hessian import Hessian, Problem, trace
+from common.models.residual import initialise_convolutions
 
 from .shared.convolutional import (
     ConvolutionalParameters,
@@ -38,6 +39,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         train, test = images_of(run, context, NAME)
         classes = context.data(run.dataset).classes
         model = initialised(run, context, classes)
+        if run.network == "cnn":  # without normalisation a thin one stays where PyTorch's own weights begin (D7)
+            initialise_convolutions(model, context.generator(run, "init"), "fan_in_normal")
         initial = weight_norm(model)
         source = context.generator(run, "probes")
         training = train_through(run, context, model, train, source=source)

@@ -8,7 +8,7 @@ from common import workflow
 from common.cli import app
 
 FOLDER = Path(workflow.__file__).parent
-ELSEWHERE = {"list": "tables", "status": "tables", "claims": "tables"}
+ELSEWHERE = {"list": "tables", "status": "tables"}
 LOWER = {"data": "datasets/fetching.py", "diff": "reports/comparison.py"}
 COMMANDS = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
 

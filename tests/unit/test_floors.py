@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from common.workflow.agreement import ANALYSIS_PACKAGES
 from common.workflow.discovery import find
 from common.workflow.state import run_states
 from tests.conftest import ROOT, Project
@@ -22,26 +23,13 @@ FLOORS = (
     ("claims", "figures"),
     ("reports",),
     ("workflow",),
+    ("steps",),
     ("cli",),
 )
 HEIGHT = {name: height for height, names in enumerate(FLOORS) for name in names}
 REPLICATIONS = sorted(path.parent for path in (ROOT / "replications").glob("*/paper.yaml"))
 # Analyses that draw a function of the experiment, not its records alone.
 WITH_TORCH = {"replications.grokking.analysis.update_step"}
-# Packages that a bare GPU box lacks.
-ANALYSIS = (
-    "pandas",
-    "pyarrow",
-    "seaborn",
-    "matplotlib",
-    "scipy",
-    "snakemake",
-    "dvc",
-    "jupytext",
-    "jinja2",
-    "numba",
-    "nh3",
-)
 
 
 def test_every_part_of_common_has_a_floor() -> None:
@@ -118,7 +106,7 @@ def test_the_top_of_a_replication_lists_its_experiments_and_each_analysis_bears_
 def test_what_computes_imports_no_analysis_and_analysis_packages_only_where_they_are_needed(folder: Path) -> None:
     files = [*folder.glob("*.py"), *(folder / "shared").rglob("*.py")]
     files = [path for path in files if path.stem != "report"]
-    heavy = {module_of(path) for path in files if packages(reached(path, anywhere=False)) & set(ANALYSIS)}
+    heavy = {module_of(path) for path in files if packages(reached(path, anywhere=False)) & set(ANALYSIS_PACKAGES)}
     for path in files:
         assert not {name for name in reached(path) if name.startswith(f"replications.{folder.name}.analysis")}, path
         if module_of(path) not in heavy:
@@ -156,7 +144,7 @@ main()
 def test_a_box_without_the_analysis_packages_computes(project: Project, paper: str) -> None:
     if paper != "decay":
         (project.root / "replications" / paper).symlink_to(ROOT / "replications" / paper)
-    script = BLOCKED.format(names=set(ANALYSIS))
+    script = BLOCKED.format(names=set(ANALYSIS_PACKAGES))
     done = project.command(sys.executable, "-c", script, "run", paper, "--scale", "smoke")
     assert "completed" in done.stdout, done.stdout + done.stderr
     states = run_states(find(project.root, paper), "smoke", project.folders.store)

@@ -31,6 +31,10 @@ ROOT = Path(__file__).parents[2]
         (b"a: !!bool x\n", ": not valid YAML: 'x'"),
         (b"a: &a [*a]\n", ":1: not valid YAML: found unconstructable recursive node"),
         (b"a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> other\n", ":3: not valid YAML"),
+        (
+            b"a: More draws: less error.\n",
+            ":1: not valid YAML: a colon with a space after it begins a mapping; put a text",
+        ),
         (b"a: 1\n---\nb: 2\n", ":2: not valid YAML"),
     ],
 )

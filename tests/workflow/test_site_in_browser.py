@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from common.reports import build_index, build_page
 from common.reports.render import generator
@@ -35,7 +35,10 @@ def sample_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _pages(reports: Path) -> list[Path]:
-    return [reports / "index.html", *sorted((reports / "site").glob("*.html"))]
+    """The index, the page of every paper, and of each paper's claims the largest and the smallest page."""
+    papers = sorted((reports / "site").glob("*.html"))
+    claims = [sorted(page.with_suffix("").glob("*.html"), key=lambda path: path.stat().st_size) for page in papers]
+    return [reports / "index.html", *papers, *(path for of in claims if of for path in {of[0], of[-1]})]
 
 
 def _built_here() -> list[Path]:
@@ -120,42 +123,44 @@ def test_search_and_filters_narrow_the_claims_and_say_how_many_are_left(index: P
     assert set(index.locator(".entry:visible").evaluate_all("all => all.map(e => e.dataset.paper)")) == {"pacgen"}
 
 
-def test_all_papers_are_seen_in_one_screen(index: Page) -> None:
-    table = index.locator("table.scoreboard").bounding_box()
-    assert table["y"] + table["height"] <= DESKTOP[1]
+def test_the_first_card_and_what_it_found_are_seen_on_the_first_screen(index: Page) -> None:
+    card = index.locator(".card").first.bounding_box()
+    assert card["y"] + card["height"] <= DESKTOP[1]
 
 
-def test_paper_prints_what_was_opened_and_no_controls(index: Page) -> None:
-    opened = index.locator(".entry", has_text="The largest batch has the largest gap.").first
-    opened.locator("summary").click()
+def test_the_index_prints_without_controls_and_fits_the_sheet(index: Page) -> None:
     index.emulate_media(media="print")
     index.set_viewport_size({"width": 718, "height": 1000})  # A4 within its margins
     assert index.locator("form.filters").is_hidden()
-    assert opened.locator(".entry-body").is_visible()
-    assert index.locator(".entry-body:visible").count() == 1
     assert index.evaluate("document.documentElement.scrollWidth") <= 718
 
 
-def test_a_printed_paper_shows_rules_and_fits_the_sheet(browser: Browser, sample_site: Path) -> None:
+@pytest.mark.parametrize("name", ["pacgen.html", "pacgen/fig3-gap-and-metric-agree.html"])
+def test_a_printed_page_fits_the_sheet(browser: Browser, sample_site: Path, name: str) -> None:
     with window(browser, (718, 1000)) as page:
-        page.goto((sample_site / "site" / "pacgen.html").as_uri())
+        page.goto((sample_site / "site" / name).as_uri())
         page.emulate_media(media="print")
-        rule = page.locator("#claim-fig3-gap-and-metric-agree details .facts")
-        assert rule.evaluate("e => e.checkVisibility({contentVisibilityAuto: true})")
         assert page.evaluate("document.documentElement.scrollWidth") <= 718
 
 
-def test_a_claim_opens_to_its_rule_interval_and_command(index: Page) -> None:
+def test_a_line_of_the_ledger_leads_to_the_claims_page_with_seeds_rule_and_command(index: Page) -> None:
     entry = index.locator(".entry[data-paper=pacgen]", has_text="Larger batches give a larger gap").first
-    expect(entry.locator(".entry-body")).to_be_hidden()
-    entry.locator("summary").click()
-    for text in ("95 % interval 0.61 to 1", "above 0", "Seeds", "replicate run pacgen/batch_size --scale laptop"):
-        expect(entry.locator(".entry-body")).to_contain_text(text, use_inner_text=True)
-    assert entry.locator("svg.interval").bounding_box()["width"] > 150
-    assert entry.get_by_role("link", name="D1").get_attribute("href") == "site/pacgen.html#D1"
-    entry.get_by_role("link", name="On the paper's page").click()
-    assert index.url.endswith("site/pacgen.html#claim-fig3-gap-and-metric-agree")
-    expect(index.locator("#claim-fig3-gap-and-metric-agree")).to_be_in_viewport()
+    entry.get_by_role("link").click()
+    assert index.url.endswith("site/pacgen/fig3-gap-and-metric-agree.html")
+    assert index.locator("svg.seeds circle").count() == 5
+    assert index.locator("svg.seeds").first.bounding_box()["width"] > 300
+    expect(index.locator("main")).to_contain_text("0.83 (95 % interval 0.61 to 1, n = 5)", use_inner_text=True)
+    for text in ("above 0", "kind: correlation", "replicate run pacgen/batch_size --scale laptop", "@misc{pacgen:fig3"):
+        expect(index.locator("main")).to_contain_text(text, use_inner_text=True)
+    index.get_by_role("link", name="D1").click()
+    assert index.url.endswith("site/pacgen.html#D1")
+
+
+def test_searching_finds_signs_however_they_are_written(index: Page) -> None:
+    index.get_by_role("searchbox").fill("n = 40")
+    one = shown(index)
+    index.get_by_role("searchbox").fill("N = ⁴⁰")
+    assert shown(index) == one > 0
 
 
 FOCUSED = "(e => [e.name ? `${e.name} ${e.value}`.trim() : e.localName, e.href])(document.activeElement)"
@@ -165,7 +170,7 @@ RING = "(e => getComputedStyle(e.closest('.chip') ?? e).outlineStyle)(document.a
 def test_the_index_works_by_keyboard_alone(index: Page) -> None:
     order: list[str] = []
     links: list[str] = []
-    while "summary" not in order and len(order) < 40:
+    while "paper" not in order and len(order) < 60:
         index.keyboard.press("Tab")
         name, link = index.evaluate(FOCUSED)
         order.append(name)
@@ -176,10 +181,11 @@ def test_the_index_works_by_keyboard_alone(index: Page) -> None:
     assert links[0].endswith("#main")
     assert any(link and link.endswith("site/pacgen.html") for link in links)
     verdicts = ["reproduced", "contradicted", "inconclusive", "not-decidable", "not-run"]
-    assert order[-8:] == ["words", *(f"verdict {name}" for name in verdicts), "paper", "summary"]
+    assert order[-7:] == ["words", *(f"verdict {name}" for name in verdicts), "paper"]
     assert shown(index) == index.locator(".entry[data-verdict=contradicted]").count() > 0
+    index.keyboard.press("Tab")
     index.keyboard.press("Enter")
-    assert index.locator(".entry[open]").count() == 1
+    index.wait_for_url("**/site/pacgen/fig3-given-training-loss.html")
 
 
 def test_labels_of_verdicts_stand_on_one_line(index: Page) -> None:
@@ -203,6 +209,69 @@ def test_the_site_reads_without_its_script(browser: Browser, sample_site: Path) 
     page = context.new_page()
     page.goto((sample_site / "index.html").as_uri())
     expect(page.locator("form.filters")).to_be_hidden()
-    page.locator(".entry summary").first.click()
-    expect(page.locator(".entry .entry-body").first).to_be_visible()
+    expect(page.locator(".entry").first).to_be_visible()
+    page.goto((sample_site / "site" / "pacgen" / "fig3-gap-and-metric-agree.html").as_uri())
+    page.locator(".side summary").first.click()
+    expect(page.locator(".side .values").first).to_be_visible()
     context.close()
+
+
+@pytest.fixture
+def seeds(browser: Browser, sample_site: Path) -> Iterator[Locator]:
+    """A figure of two panels, a line a seed, on a paper's page in a fresh window."""
+    with window(browser) as page:
+        page.goto((sample_site / "site" / "pacgen.html").as_uri())
+        figure = page.locator("#figure-batch_size-seeds svg[data-plot]")
+        figure.scroll_into_view_if_needed()
+        yield figure
+
+
+LAST_POINT = """e => {
+  const last = e.getPointAtLength(e.getTotalLength());
+  const {x, y} = new DOMPoint(last.x, last.y).matrixTransform(e.getScreenCTM());
+  return [x, y];
+}"""
+
+
+def test_the_pointer_shows_the_value_and_its_seed_in_every_panel(seeds: Locator) -> None:
+    page, line = seeds.page, seeds.locator("path[data-seed='3']").first
+    page.mouse.move(*line.evaluate(LAST_POINT))
+    shown = page.locator(".tip > div").all_inner_texts()
+    assert shown[:2] == ["batch 64, seed 3", "epoch: 10"]
+    rows = samples.batch_size_records().query("batch_size == 64 and seed == 3 and epoch == 10")
+    name, value = shown[2].split(": ")
+    assert name == "gap"
+    assert float(value) == pytest.approx(rows["gap"].item(), abs=1e-3)
+    near = seeds.locator(".near").evaluate_all("all => all.map(e => e.dataset.seed)")
+    assert near == ["3"] * 6
+    expect(seeds.locator(".ring")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.locator(".tip")).to_be_empty()
+    expect(seeds.locator(".ring, .near")).to_have_count(0)
+
+
+def test_a_legend_hides_arms_on_the_screen_and_none_on_paper(seeds: Locator) -> None:
+    entry, lines = seeds.get_by_role("button", name="batch 256"), seeds.locator("path[data-seed]")
+    everything = lines.count()
+    assert everything == 30
+    entry.click()
+    expect(entry).to_have_attribute("aria-pressed", "false")
+    assert lines.locator("visible=true").count() == everything - 10
+    seeds.page.emulate_media(media="print")
+    assert lines.locator("visible=true").count() == everything
+    seeds.page.emulate_media(media="screen")
+    entry.click()
+    assert lines.locator("visible=true").count() == everything
+
+
+def test_a_legend_works_by_keyboard(seeds: Locator) -> None:
+    page = seeds.page
+    seeds.get_by_role("button", name="batch 64").focus()
+    page.keyboard.press("ArrowDown")
+    expect(seeds.get_by_role("button", name="batch 256")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".tip > div").all_inner_texts()[:2] == ["batch 256, seed 0", "epoch: 2"]
+    page.keyboard.press("Enter")
+    expect(seeds.get_by_role("button", name="batch 256")).to_have_attribute("aria-pressed", "false")
+    assert seeds.locator("[tabindex='0']").count() == 1

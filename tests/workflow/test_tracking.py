@@ -202,7 +202,8 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     place = copy.root / "reports/published/laptop/decay"
     verdicts = json.loads((place / "verdicts.json").read_text())
     assert {verdict["commit"] for verdict in verdicts} == {start}
-    assert (place / "figures/descent-fig1.svg").is_file()
+    figures = json.loads((place / "figures.json").read_text())
+    assert all((place / figure[kind]).is_file() for figure in figures for kind in ("svg", "csv"))
 
     copy.edit(
         "claims.yaml",

@@ -1,15 +1,16 @@
 "use strict";
 (() => {
   const form = document.querySelector("form.filters");
+  const plain = (text) => text.normalize("NFKC").toLowerCase();
   const entries = [...document.querySelectorAll(".entry")].map((element) => ({
     element,
-    text: element.textContent.toLowerCase(),
+    text: plain(element.textContent),
   }));
   const output = form.querySelector("output");
   const none = document.querySelector(".none-left");
 
   function apply() {
-    const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = plain(form.elements.words.value).split(/\s+/).filter(Boolean);
     const verdicts = [...form.querySelectorAll("input[name=verdict]:checked")].map((box) => box.value);
     const paper = form.elements.paper.value;
     let shown = 0;

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, colours, reference_line, subplots
+from common.figures import PALETTE, colours, mark_seed, reference_line, subplots
 
 from ..shared.setting import stability_factor
 from .shared.by_run import Measures, along_training, at_edge, by_run, log10_loss
@@ -63,9 +63,11 @@ def _along_training(records: pd.DataFrame) -> Figure:
     colour = colours(edges)
     for axes, rule in zip(panels[0], rules, strict=True):
         part = along[along["rule"] == rule]
-        for (edge, seed), curve in part.groupby(["edge", "seed"]):
+        for _, curve in part.groupby(["edge", "seed"]):
+            edge, seed = curve["edge"].iloc[0], int(curve["seed"].iloc[0])
             label = f"threshold {edge:g}" if seed == part["seed"].min() else None
-            axes.plot(curve["step"], curve["ratio"], color=colour[edge], linewidth=0.9, alpha=0.8, label=label)
+            look = {"color": colour[edge], "linewidth": 0.9, "alpha": 0.8}
+            mark_seed(axes.plot(curve["step"], curve["ratio"], **look, label=label), seed)
         reference_line(axes, y=1.0, label="_threshold")
         axes.set(title=rule_name(part.iloc[0]), xlabel="steps")
     panels[0, 0].set(ylabel="λ₁ over the rule's threshold", ylim=(0, None))

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, subplots
+from common.figures import PALETTE, mark_seed, subplots
 
 from .shared.by_run import Measures, by_run
 from .shared.labels import say_what_is_reduced
@@ -65,4 +65,6 @@ def _both(axes: Axes, part: pd.DataFrame) -> None:
             ("model_loss", PALETTE[1], "its quadratic model"),
         ):
             values = (curve[column] / first).where(curve[column] > 0)
-            axes.plot(curve["step"], values, color=colour, linewidth=1.1, alpha=0.85, label=None if number else name)
+            label = None if number else name
+            line = axes.plot(curve["step"], values, color=colour, linewidth=1.1, alpha=0.85, label=label)
+            mark_seed(line, curve["seed"].iloc[0])

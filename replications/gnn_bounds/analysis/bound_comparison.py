@@ -22,13 +22,12 @@ HIDDEN = "hidden constants of all bounds are one; d is the largest degree"
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`: log₁₀ ratios of bounds and of the Hessian measures to the gap.
 
-    Ratios of bounds are there in every reading that is recorded: as it stands, with d + 1 for d in both of Liao's and
-    Garg's (`plus_one`), Garg's with the limit on activations that his theorem contains (`garg_saturated`), and (12)
-    with the l − 2 diffusions that the MPNN makes (`ours_fewer_diffusions`; NaN for a GCN).
+    Ratios of bounds are there as they stand, with Garg's limit on activations, which his theorem contains
+    (`garg_saturated`), and with the l − 2 diffusions that the MPNN makes in (12) (`ours_fewer_diffusions`; NaN for a
+    GCN).
 
     The gap that the Hessian measures are compared with is the mean over a seed's folds. It may be negative: logarithms
-    have no value then, `hessian_within_ten` is 0 (1 where the measure lies between a tenth and ten times of it), and
-    `trace_minus_ten_gaps` is the measure with the trace minus ten gaps, in nats.
+    have no value then, and `hessian_within_ten` is 0 (1 where the measure lies between a tenth and ten times of it).
     """
     table = records.set_index("run").copy()
     table["gap"] = table["test_loss"] - table["training_loss"]
@@ -43,19 +42,14 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         result[f"log10_{name}"] = table[f"log10_{name}"]
     for upper, lower in (("liao", "ours"), ("garg", "liao"), ("garg", "ours")):
         result[f"log10_{upper}_over_{lower}"] = table[f"log10_{upper}"] - table[f"log10_{lower}"]
-    result["log10_liao_over_ours_plus_one"] = table["log10_liao_plus_one"] - table["log10_ours"]
-    result["log10_garg_over_liao_plus_one"] = table["log10_garg_plus_one"] - table["log10_liao_plus_one"]
-    result["log10_garg_over_ours_plus_one"] = table["log10_garg_plus_one"] - table["log10_ours"]
     fewer = table.get("log10_ours_fewer_diffusions", np.nan)
     for upper in ("liao", "garg", "garg_saturated"):
         result[f"log10_{upper}_over_ours_fewer_diffusions"] = table[f"log10_{upper}"] - fewer
     for lower in ("liao", "ours"):
         result[f"log10_garg_saturated_over_{lower}"] = table["log10_garg_saturated"] - table[f"log10_{lower}"]
     result["log10_hessian_over_gap"] = np.log10(table["hessian_measure"].where(table["hessian_measure"] > 0)) - known
-    result["log10_trace_over_gap"] = np.log10(table["trace_measure"].where(table["trace_measure"] > 0)) - known
     result["hessian_distance"] = result["log10_hessian_over_gap"].abs()
     result["hessian_within_ten"] = table["hessian_measure"].between(pooled / 10, 10 * pooled, "neither").astype(float)
-    result["trace_minus_ten_gaps"] = table["trace_measure"] - 10 * pooled
     result["hessian_trace"] = table["hessian_trace"]
     return result.assign(regime_reached=table["training_loss"] < 0.95 * table["guessing_loss"])
 

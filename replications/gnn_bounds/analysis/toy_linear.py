@@ -8,7 +8,7 @@ from common.figures import PALETTE, log_axis, mean_band, note, subplots
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run, indexed by `run`: slopes of log gaps over log N and log r, and the largest log ratios to bounds.
+    """One row a run, indexed by `run`: slopes of log gaps over log N and log r, and the largest log ratio to C/√N.
 
     What runs over N is of the largest radius. A trained gap may be negative: `trained_gap_slope` and `log_trained_gap`
     have no value then. `mean_trained_gap` is the mean over N, and `trained_gap_excess` the gap at the largest N times
@@ -25,7 +25,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
             "trained_gap_slope": _slope(wide["examples"], trained),
             "radius_slope": _slope(many["radius"], many["largest_gap"]),
             "largest_log_gap_over_bound": float(np.log(part["largest_gap"] / part["bound"]).max()),
-            "largest_log_gap_over_printed": float(np.log(part["largest_gap"] / part["printed_bound"]).max()),
             "log_largest_gap": float(np.log(wide["largest_gap"]).mean()),
             "log_trained_gap": float(np.log(trained).mean()) if (trained > 0).all() else np.nan,
             "mean_trained_gap": float(trained.mean()),

@@ -31,10 +31,10 @@ PERTURBATION = ("open_share", "curvature_share_of_open", "noise_over_weights")
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`, with what was recorded at the last epoch.
 
-    A training whose loss was not finite has the accuracies of guessing. The regime is that the unperturbed arm of the
-    same seed and data set fits its training images better than the test images, by `ROOM`. `open_share` is that of the
-    weights whose gate is open, `curvature_share_of_open` the share of these whose perturbation is smaller than κ; NaN
-    without perturbation, the second also where no gate is open.
+    A training that diverged has no accuracies: its last record holds none. The regime is that the unperturbed arm of
+    the same seed and data set fits its training images better than the test images, by `ROOM`. `open_share` is that of
+    the weights whose gate is open, `curvature_share_of_open` the share of these whose perturbation is smaller than κ;
+    NaN without perturbation, the second also where no gate is open.
 
     `regularised_accuracy` is the smaller of two changes against the unperturbed arm of the same seed and data set, in
     points: by how much the training accuracy is lower, and by how much the test accuracy is higher.
@@ -42,7 +42,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     that collapses has the first alone.
     """
     last = records.sort_values("epoch").groupby("run", sort=False).tail(1).set_index("run")
-    for name in RECORDED:
+    for name in (*ACCURACIES, *RECORDED):
         if name not in last:
             last[name] = np.nan
     last["curvature_share_of_open"] = _share_of_open(last)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from common.figures import IN_REGIME, PALETTE, log_axis, note, points, subplots
+from common.figures import IN_REGIME, PALETTE, log_axis, mark_seed, note, points, subplots
 from common.figures.style import FACE
 
 LATE = 10.0
@@ -87,7 +87,8 @@ def _along(records: pd.DataFrame) -> Figure:
         for rate in [rate for rate in rates if (along["learning_rate"] == rate).any()]:
             for _, curve in along[along["learning_rate"] == rate].groupby("run"):
                 curve = curve.sort_values("step")
-                axes.plot(curve["step"] * rate, curve["sharpness"], color=colour[rate], linewidth=0.9, alpha=0.8)
+                look = {"color": colour[rate], "linewidth": 0.9, "alpha": 0.8}
+                mark_seed(axes.plot(curve["step"] * rate, curve["sharpness"], **look), curve["seed"].iloc[0])
                 if curve["standing"].iloc[0] != IN_REGIME:
                     last = curve.iloc[-1]
                     axes.plot(last["step"] * rate, last["sharpness"], color=colour[rate], **UNFINISHED)

@@ -4,7 +4,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import IN_REGIME, MARKERS, OUTSIDE_REGIME, PALETTE, log_axis, note, points, reference_line, subplots
+from common.figures import (
+    IN_REGIME,
+    MARKERS,
+    OUTSIDE_REGIME,
+    PALETTE,
+    log_axis,
+    mark_seed,
+    note,
+    points,
+    reference_line,
+    subplots,
+)
 
 START = 2e-8
 """The loss from which trajectories start is at most this: gradient descent has nearly converged."""
@@ -287,7 +298,8 @@ def _courses(records: pd.DataFrame, table: pd.DataFrame) -> Figure:
         for seed, of_seed in part.groupby("seed"):
             style = "-" if settled[seed] else ":"
             for axes, name in zip(panels[:, column], rows, strict=True):
-                axes.plot(of_seed["step"], of_seed[name], style, color=PALETTE[0], linewidth=1.0, alpha=0.7)
+                line = axes.plot(of_seed["step"], of_seed[name], style, color=PALETTE[0], linewidth=1.0, alpha=0.7)
+                mark_seed(line, seed)
         images = int(part["training_images"].iloc[0])
         share = f"{settled.sum():.0f} of {len(settled)} at 1e-5 again"
         panels[0, column].set_title(_name(int(size), images) + (f"\n{share}" if size < images else ""), fontsize=9.5)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from common.figures import log_axis, mean_bands, note, subplots
 
 from .shared.labels import MNIST_IMAGES
-from .shared.measure import READINGS, equations, readings, resolved_equations, spectral_sums
+from .shared.measure import READINGS, equations, readings, spectral_sums
 
 EQUATIONS = {
     "equation6_printed_d3": "equation 6, printed, δ = 10⁻³",
@@ -17,11 +17,7 @@ SAME_FUNCTION = 1e-3
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run, indexed by `run`: `…_change` is |value/value at α = 1 − 1| at the same seed.
-
-    `equation6_laplace_resolved_change` is missing where the quadrature does not resolve one of the two values: noise
-    changes an absolute value, too.
-    """
+    """One row a run, indexed by `run`: `…_change` is |value/value at α = 1 − 1| at the same seed."""
     final = records[records["kind"] == "final"].set_index("run")
     sums = spectral_sums(records)
     table = pd.DataFrame(
@@ -30,7 +26,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
             "sharpness": final["sharpness"],
             **readings(final["trace"], final["norm"], final["parameters"]),
             **{name: values for name, values in equations(final, sums).items() if name.startswith("equation6")},
-            "equation6_laplace_resolved": resolved_equations(final, sums)["equation6_laplace_resolved"],
         }
     )
     one = final.index[final["alpha"] == 1]

@@ -10,7 +10,7 @@ from common.figures import colours, note, reference_line, subplots
 
 from ..shared.published import MLP_TEST_ACCURACY, TABLES
 from .shared.labels import HOLLOW, MNIST_IMAGES, gamma_text
-from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, resolved_equations, spectral_sums
+from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, spectral_sums
 from .shared.spectral_density import draw_densities
 
 FITTED_ERROR = 0.1
@@ -36,10 +36,7 @@ COLUMNS = {
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
-    `trace_share` is the part of the change of Tr H/P + ‖w‖²/2 against no decay (same seed) that comes from the trace,
-    absolute values, 0 without decay, missing for a seed that has no such run. `…_published` are distances
-    |ours/published − 1| from Table 1 at the run's decay, infinite where the table has no such line. `…_resolved` are
-    equations that the quadrature resolves.
+    `…_published` are distances |ours/published − 1| from Table 1 at the run's decay, infinite where it has no line.
     """
     final = records[records["kind"] == "final"].set_index("run")
     sums = spectral_sums(records)
@@ -52,10 +49,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
             "negative_share": sums["negative_share"],
             "log_determinant_error": sums["log_determinant_d3_error"],
             **equations(final, sums),
-            **resolved_equations(final, sums),
         }
     )
-    table["trace_share"] = _trace_share(table, final)
     for name, column in _PUBLISHED.items():
         table[f"{name}_published"] = (table[name] / final["weight_decay"].map(_column(column)) - 1).abs().fillna(np.inf)
     table["regime_reached"] = (
@@ -77,16 +72,6 @@ _PUBLISHED = {
 def _column(name: str) -> dict[float, float]:
     """A column of Table 1 by weight decay."""
     return {row.weight_decay: getattr(row, name) for row in TABLES["mlp"].rows}
-
-
-def _trace_share(table: pd.DataFrame, final: pd.DataFrame) -> pd.Series:
-    plain = final.index[final["weight_decay"] == 0]
-    of_seed = final.loc[plain, "seed"]
-    change = {}
-    for name in ("trace_mean", "a_mean_trace"):
-        base = pd.Series(table.loc[plain, name].to_numpy(), index=of_seed.to_numpy())
-        change[name] = (table[name] - final["seed"].map(base)).abs()
-    return (change["trace_mean"] / change["a_mean_trace"]).mask(final["weight_decay"] == 0, 0.0)
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:

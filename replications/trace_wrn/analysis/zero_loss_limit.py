@@ -15,7 +15,6 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     for name in ("loss", "sharpness", "trace"):
         table[f"{name}_decades"] = np.log10(last[name] / first[name])
         table[f"rescaled_{name}_decades"] = np.log10(last[f"rescaled_{name}"] / first[name])
-    table["rescaled_sharpness_change"] = (last["rescaled_sharpness"] / first["sharpness"] - 1).abs()
     table["function_change"] = (ordered["rescaled_loss"] / ordered["loss"] - 1).abs().groupby(ordered["run"]).max()
     table["regime_reached"] = first["separated"].astype(bool) & (table["loss_decades"] < -6)
     return table

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from common.claims.estimation import difference_over_common_range
+from common.claims.by_seed import difference_over_common_range
 from common.claims.intervals import fieller
 from common.errors import UserError
 from tests.unit.claims.conftest import verdict

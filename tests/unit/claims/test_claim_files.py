@@ -9,6 +9,7 @@ import pytest
 
 from common.claims import check, load_claims, rule_text
 from common.errors import UserError
+from common.workflow.rules import claim_digest
 
 GOOD = """\
 - id: fig4-stable
@@ -86,11 +87,17 @@ def test_every_rule_reads_as_a_sentence(tmp_path: Path, estimate: str, accept: s
         ("smallest_effect: 0.01", "smallest_effect: -1", 8, "greater than 0"),
         ("decidable_from: laptop", "decidable_from: pc", 9, "'smoke', 'laptop', 'workstation' or 'paper' .got 'pc'"),
         ("polarity: claim", "polarity: clame", 3, "'claim', 'control' or 'our_finding' .got 'clame'"),
-        ("polarity: claim", "colour: red", 3, "colour: Extra inputs are not permitted"),
+        ("polarity: claim", "colour: red", 3, "colour: there is no such key; there are: accept, amended, "),
         ("metric: fluctuation, ", "", 6, "metric: Field required"),
         ("minus: {arm: plain}", "minus: {arm: noisy}", 6, "of and minus name the same runs"),
-        ("minus: {arm: plain}", "minus: {size: 3}", 6, "of and minus must name the same axes"),
-        ("minus: {arm: plain}", "to: {arm: plain}", 6, "minus: Field required"),
+        (
+            "minus: {arm: plain}",
+            "minus: {size: 3}",
+            6,
+            "of names the axes arm, minus size; both must name the same axes",
+        ),
+        ("minus: {arm: plain}", "to: {arm: plain}", 6, "fig4-stable.estimate.minus: Field required"),
+        ("pair_by: seed", "pair_bye: seed", 6, "fig4-stable.estimate.pair_bye: .* did you mean 'pair_by'"),
         ("nature: empirical", "nature: true", 10, "'empirical', 'theorem' or 'printed'"),
         ("  nature: empirical\n", "", 1, "nature: Field required"),
         ("nature: empirical", "nature: empirical\n  size: {reported: 1, origin: 1}", 11, "the reported effect is none"),
@@ -148,3 +155,13 @@ def test_reading_claims_imports_no_analysis_library() -> None:
     code = "import sys, common.claims; print([m for m in ('pandas', 'scipy', 'numpy') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_dispute_stands_beside_a_claim_and_does_not_change_its_rule(tmp_path: Path) -> None:
+    (plain,) = load_claims(write(tmp_path, GOOD))
+    (disputed,) = load_claims(write(tmp_path, GOOD + "  disputed: {url: 'https://example.org/7', since: 2026-02-03}\n"))
+    assert disputed.disputed is not None
+    assert disputed.disputed.since.isoformat() == "2026-02-03"
+    assert claim_digest(disputed) == claim_digest(plain)
+    with pytest.raises(UserError, match=r"disputed\.url"):
+        load_claims(write(tmp_path, GOOD + "  disputed: {url: 'javascript:alert(1)', since: 2026-02-03}\n"))

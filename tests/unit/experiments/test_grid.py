@@ -146,7 +146,12 @@ def test_more_seeds_leave_the_jobs_of_the_first_ones_as_they_are() -> None:
     ("text", "sentence"),
     [
         ("a:\n  grid:\n    seed: five\n", ":3: a.grid.seed"),
-        ("a:\n  bases: {}\n", ":2: a.bases: Extra inputs"),
+        ("a:\n  bases: {}\n", ":2: a.bases: there is no such key; did you mean 'base'?"),
+        ("a:\n  togther: [seed]\n", ":2: a.togther: there is no such key; did you mean 'together'?"),
+        (
+            "a:\n  resources: {laptop: {minuts: 1}}\n",
+            "a.resources.laptop.minuts: there is no such key; did you mean 'min",
+        ),
         ("a:\n  grid: {x: []}\n", "axis 'x' has no values"),
         ("a:\n  grid: {x: [a/b]}\n", "'a/b': characters outside"),
         ("a:\n  grid: {x: [1, 1]}\n", "has a value twice"),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+INLINE = {"i", "sub", "sup"}  # part of the word that they stand in
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 
 
@@ -22,6 +23,7 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
+        self._part(tag)
         if tag not in VOID:
             self._open.append(tag)
 
@@ -31,6 +33,11 @@ class Outline(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self._open, f"</{tag}> closes nothing"
         assert self._open.pop() == tag, f"</{tag}> crosses another element"
+        self._part(tag)
+
+    def _part(self, tag: str) -> None:
+        if tag not in INLINE:
+            self.words.append(" ")
 
     def handle_data(self, data: str) -> None:
         if "style" not in self._open and "script" not in self._open:
@@ -38,7 +45,7 @@ class Outline(HTMLParser):
 
     @property
     def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
+        return " ".join("".join(self.words).split())
 
     def attributes(self, name: str) -> Iterator[str]:
         return (value for _, attributes in self.elements for key, value in attributes.items() if key == name and value)

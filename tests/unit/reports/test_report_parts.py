@@ -13,14 +13,15 @@ from common.reports.drawing import PAGE_COLOURS, accepted_text, inline_svg, inte
 from common.reports.render import TEMPLATES
 from common.reports.sanitise import sanitised
 from common.reports.text import (
+    brief,
     duration,
     interval_text,
     markdown,
     math_to_mathml,
-    measured_text,
     memory,
     number,
     prose,
+    ranges,
 )
 
 
@@ -34,6 +35,8 @@ from common.reports.text import (
         (-0.5, "−0.5"),
         (0.00123456, "0.00123"),
         (1234.5, "1234"),
+        (-82261.4, "−82\u202f300"),
+        (101234.0, "101\u202f000"),
         (0.9996, "1"),
         (1.2e-7, "1.2 × 10⁻⁷"),
         (-3.456e12, "−3.46 × 10¹²"),
@@ -66,28 +69,28 @@ def test_durations_memory_and_intervals_read_as_people_write_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("measured", "shown"),
-    [
-        ({"estimate": -11.1, "interval": (-19.3, -2.8), "n": 5, "unit": "points"},
-         "−11.1 points (−19.3 to −2.8 at 95 %, five seeds)"),
-        ({"estimate": math.log(2), "interval": (0.0, math.log(4)), "n": 20, "unit": "natural logarithm"},
-         "a factor of 2 (1 to 4 at 95 %, 20 seeds)"),
-        ({"estimate": -1.0, "interval": (None, -0.5), "n": 5, "unit": "powers of ten"},
-         "a factor of 0.1 (−∞ to 0.316 at 95 %, five seeds)"),
-        ({"estimate": -3.9e-16, "interval": (-3.9e-16, -3.9e-16)}, "0"),
-        ({}, ""),
-    ],
-)  # fmt: skip
-def test_what_was_measured_reads_as_a_sentence_says_it(measured: dict[str, Any], shown: str) -> None:
-    assert measured_text(Verdict("a", "A.", **measured), ratio=True) == shown
-
-
 def test_prose_keeps_emphasis_and_mathematics_and_escapes_the_rest() -> None:
-    html = prose("*SGD* finds $\\lambda_1$ < 2 & <b>x</b>")
+    html = prose("*SGD* finds $\\lambda_1$ < 2 & <em>it</em>")
     assert "<em>SGD</em>" in html
     assert "<math" in html
-    assert "&lt; 2 &amp; &lt;b&gt;" in html
+    assert "&lt; 2 &amp; &lt;em&gt;it" in html
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("It falls (worse of two; see (8)), by 2(1 + β)/((1 + 2β)η) (D3).", "It falls, by 2(1 + β)/((1 + 2β)η) (D3)."),
+        ("SGD (all of them do) and f(x)", "SGD and f(x)"),
+        ("never closed (as it is", "never closed (as it is"),
+    ],
+)
+def test_a_statement_in_brief_leaves_out_remarks_and_keeps_formulas(statement: str, said: str) -> None:
+    assert brief(statement) == said
+
+
+def test_seeds_are_written_as_ranges() -> None:
+    assert ranges([3, 0, 1, 2, 7, 9, 10]) == "0 to 3, 7, 9, 10"
+    assert ranges([]) == ""
 
 
 def test_prices_and_names_with_underscores_are_not_mathematics_or_emphasis() -> None:

@@ -108,3 +108,14 @@ def test_an_experiment_without_an_analysis_has_its_records_and_outcomes(in_proce
     assert (place / "measurement.parquet").is_file()
     assert {row["outcome"] for row in read(place / "metrics.json")["measurement"]} == {"completed"}
     assert "log_distance" in read(place / "metrics.json")["descent"][0]
+
+
+def test_a_figure_that_several_items_share_is_titled_by_all_of_them(in_process: Project) -> None:
+    execute(in_process)
+    lines = [
+        f'  - {{item: "{item}", status: replicated, experiment: descent, figure: fig1}}\n'
+        for item in ("Fig. 2", "Table 1")
+    ]
+    in_process.edit("paper.yaml", "deviations:", f"{''.join(lines)}deviations:")
+    _, place = analysed(in_process)
+    assert [entry["title"] for entry in read(place / "figures.json")] == ["Fig. 1, Fig. 2 and Table 1"]

@@ -16,8 +16,8 @@ from common.workflow import ownership, reports
 from common.workflow.plan import tasks
 from common.workflow.progress import JobProgress, in_flight
 from common.workflow.reports import Work, _errors, _show, _waits, _watch
+from common.workflow.schedule import makespan
 from common.workflow.state import Folders
-from common.workflow.time_left import makespan
 from tests.conftest import Project
 from tests.unit.workflow.test_progress import Terminal, Workflow, job, planned
 

@@ -12,7 +12,7 @@ from common.files import write_json
 from common.workflow.publish import _same_numbers
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
-from common.workflow.undisclosed import undisclosed
+from common.workflow.undisclosed import dropped, undisclosed
 from tests.conftest import EXAMPLE, Project, make_project
 
 FIRST = "fig1-larger-steps-descend-faster"
@@ -73,6 +73,14 @@ def test_a_rule_committed_after_its_runs_is_refused(committed: Project) -> None:
     amend(committed, date="2026-01-01", reason="a slip", seen={"laptop": [0, 1]})
     with pytest.raises(UserError, match=r"leave out that seeds \[2, 3, 4\] had been seen"):
         older(committed, runs)
+
+
+def test_a_claim_that_is_younger_than_its_runs_is_told_what_to_write(committed: Project) -> None:
+    runs = committed.git("rev-parse", "HEAD")
+    _, claim, rule = now(committed)
+    entry = r"say so in `amended: \[{date, reason, seen: {laptop: \[0, 1, 2, 3, 4\]}}\]`"
+    with pytest.raises(UserError, match=f"no rule stood in claims.yaml at the runs' commit {runs[:12]}; {entry}"):
+        check_older(claim, rule, None, runs, seeds=SEEDS, scale="laptop")
 
 
 def test_an_amendment_that_names_all_seeds_as_seen_is_taken(committed: Project) -> None:
@@ -142,6 +150,29 @@ def test_a_claim_that_changed_after_its_evidence_was_published_is_named_until_it
     amend(committed, date="2026-01-01", reason="a slip", former={"accept": {"below": 0}})
     assert len(named()) == 1
     committed.edit("claims.yaml", "{'below': 0}", "{'below': 7}")
+    assert named() == []
+
+
+def test_a_claim_that_is_gone_after_its_evidence_was_published_is_named_until_something_keeps_it(
+    committed: Project,
+) -> None:
+    def named() -> list[str]:
+        return [sentence.split(": ")[1] for sentence in dropped(committed.replication())]
+
+    committed.edit("claims.yaml", "id: control-planted-effect", "id: control-planted")
+    committed.commit("nobody had seen its verdict")
+    place = committed.root / "reports/published/laptop/decay/verdicts.json"
+    write_json(place, [{"id": name, "verdict": "reproduced"} for name in (FIRST, "control-planted")])
+    committed.commit("evidence")
+    committed.edit("claims.yaml", FIRST, "larger-steps")
+    committed.edit("claims.yaml", "id: control-planted", "id: control")
+    gone = committed.commit("renamed")
+    since = f"is gone since commit {gone[:7]} of "
+    assert [sentence.split(since)[0] for sentence in named()] == ["claim control-planted ", f"claim {FIRST} "]
+    amend(committed, date="2026-01-01", reason="a better name", former={"id": FIRST})
+    assert [sentence.split()[1] for sentence in named()] == ["control-planted"]
+    entry = "{date: 2026-01-01, reason: it asks for nothing, claims: [control-planted]}"
+    committed.edit("paper.yaml", "coverage:", f"withdrawn: [{entry}]\ncoverage:")
     assert named() == []
 
 

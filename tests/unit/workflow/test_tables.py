@@ -13,12 +13,13 @@ def test_a_pipe_gets_names_and_verdicts_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    row = {"id": ID, "estimate": 1.25, "interval": (1.0, 1.5), "n": 5, "verdict": "not decidable at this scale"}
+    row = {"id": ID, "estimate": 1.25, "interval": (1.0, 1.5), "n": 5, "reason": "One seed."}
+    row["verdict"] = "not decidable at this scale"
     claims_table([{"paper": "first", **row}, {"paper": "second", **row}], "laptop")
     lines = capsys.readouterr().out.splitlines()
     whole = [line for line in lines if line.startswith(ID)]
     assert len(whole) == 2
-    assert all("[1, 1.5]" in line and line.rstrip().endswith("scale") for line in whole)
+    assert all("[1, 1.5]" in line and line.rstrip().endswith("scale  One seed.") for line in whole)
     assert [line.strip() for line in lines[1:4:2]] == ["first", "second"]
 
 
@@ -30,3 +31,16 @@ def test_reasons_are_not_broken_in_a_pipe(
     row = {"paper": "first", "experiment": "one", "run": "seed=0", "outcome": "failed", "reason": reason}
     status_table([row], "laptop", tmp_path)
     assert reason.strip() in capsys.readouterr().out
+
+
+def test_a_number_without_interval_is_no_interval_and_what_was_not_reproduced_says_why(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = {"paper": "first", "id": ID, "n": 5, "reason": "It lies above 1."}
+    exact = {**row, "estimate": 6.81e-16, "interval": (6.81e-16, 6.81e-16), "verdict": "reproduced"}
+    other = {**row, "estimate": 2.0, "interval": (1.5, None), "verdict": "contradicted"}
+    claims_table([exact, other], "laptop")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split() == [ID, "6.81e-16", "5", "reproduced"]
+    assert "[1.5, inf]" in lines[3]
+    assert lines[3].split()[-5:] == ["contradicted", "It", "lies", "above", "1."]

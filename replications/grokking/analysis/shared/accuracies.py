@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from common.figures import PALETTE, note, subplots
+from common.figures import PALETTE, mark_seed, note, subplots
 
 from .grokked_runs import GROKKED
 
@@ -55,7 +55,8 @@ def draw_accuracies(axes: Axes, looks: pd.DataFrame) -> None:
         for number, (_, curve) in enumerate(looks.sort_values("step").groupby("run", sort=False)):
             steps, values = thinned(curve["step"].to_numpy(), 100 * curve[f"{kind}_accuracy"].to_numpy())
             label = kind if number == 0 else f"_{kind} {number}"
-            axes.plot(steps, values, color=colour, linewidth=1, alpha=0.75, zorder=order, label=label)
+            line = axes.plot(steps, values, color=colour, linewidth=1, alpha=0.75, zorder=order, label=label)
+            mark_seed(line, curve["seed"].iloc[0])
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(-3, 104)

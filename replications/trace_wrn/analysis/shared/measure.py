@@ -5,15 +5,6 @@ import pandas as pd
 
 DAMPINGS = {"d4": 1e-4, "d3": 1e-3, "d2": 1e-2, "d1": 1e-1}
 """δ of log|H₊ + δ I|, by the ending of the metric."""
-SMALLEST_EFFECTS = {
-    "equation6_printed_d3": 5,
-    "equation6_printed_d1": 5,
-    "equation6_corrected_d3": 5,
-    "equation6_laplace": 5,
-    "equation9_printed_d3": 5,
-    "equation9_laplace": 0.002,
-}
-"""In nats, those of the claims; an equation is resolved where the quadrature's error is smaller."""
 READINGS = {
     "a_norm": "‖w‖",
     "a_mean_trace_half_norm": "Tr H/P + ‖w‖/2",
@@ -35,9 +26,9 @@ def readings(trace: pd.Series, norm: pd.Series, parameters: pd.Series) -> dict[s
 def spectral_sums(records: pd.DataFrame) -> pd.DataFrame:
     """Log-determinants and traces of inverses from the quadrature's nodes, one row a run; negative nodes count as 0.
 
-    `log_determinant_…` of H₊ + δ I, `inverse_trace_…` of its inverse and `divergence_…` the sum of both;
-    `…_laplace` the same of N H₊ + I; `…_error` their standard errors over start vectors, missing where there is but
-    one; `negative_share`, the weight of nodes below 0;
+    `log_determinant_…` of H₊ + δ I and `inverse_trace_…` of its inverse; `…_laplace` the same of N H₊ + I; `…_error`
+    their standard errors over start vectors, missing where there is but one; `negative_share`, the weight of nodes
+    below 0;
     `trace_moments` and `trace_squared_moments` from the first vector alone, as the document takes them.
     """
     nodes = records[records["kind"] == "node"]
@@ -50,8 +41,6 @@ def spectral_sums(records: pd.DataFrame) -> pd.DataFrame:
         terms[f"inverse_trace_{name}"] = 1 / (positive + delta)
     terms["log_determinant_laplace"] = (1 + images * positive).map(np.log)
     terms["inverse_trace_laplace"] = 1 / (1 + images * positive)
-    for name in (*DAMPINGS, "laplace"):
-        terms[f"divergence_{name}"] = terms[f"log_determinant_{name}"] + terms[f"inverse_trace_{name}"]
     terms["trace_moments"], terms["trace_squared_moments"] = nodes["node"], nodes["node"] ** 2
     weighted = pd.DataFrame({name: term * nodes["weight"] * size for name, term in terms.items()})
     of_vector = weighted.groupby([nodes["run"], nodes["vector"]]).sum()
@@ -86,28 +75,6 @@ def equations(final: pd.DataFrame, sums: pd.DataFrame) -> dict[str, pd.Series]:
     laplace = (sums["log_determinant_laplace"] - size + sums["inverse_trace_laplace"] + square) / 2
     found["equation6_laplace"] = laplace
     found["equation9_laplace"] = loss + laplace / count
-    return found
-
-
-def resolved_equations(final: pd.DataFrame, sums: pd.DataFrame) -> dict[str, pd.Series]:
-    """For each of `SMALLEST_EFFECTS` `…_error`, the quadrature's standard error over start vectors, and `…_resolved`.
-
-    The latter is the equation where that error is below the smallest effect, and missing elsewhere: a change that
-    the quadrature cannot see is decided by nothing.
-    """
-    count = final["training_images"]
-    errors = {
-        "equation6_printed_d3": sums["log_determinant_d3_error"] / 2,
-        "equation6_printed_d1": sums["log_determinant_d1_error"] / 2,
-        "equation6_corrected_d3": sums["divergence_d3_error"] / 2,
-        "equation6_laplace": sums["divergence_laplace_error"] / 2,
-        "equation9_printed_d3": (1 + 1 / count) * sums["log_determinant_d3_error"] / 2,
-        "equation9_laplace": sums["divergence_laplace_error"] / 2 / count,
-    }
-    values, found = equations(final, sums), {}
-    for name, smallest in SMALLEST_EFFECTS.items():
-        found[f"{name}_error"] = errors[name]
-        found[f"{name}_resolved"] = values[name].where(errors[name] < smallest)
     return found
 
 

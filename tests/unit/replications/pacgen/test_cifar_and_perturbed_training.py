@@ -120,11 +120,12 @@ def test_accuracies_are_those_of_the_last_epoch_and_the_regime_is_the_unperturbe
     assert table["training_accuracy"].to_dict() == {f"{arm} 0": 60.0 if arm == "none" else 50.0 for arm in ARMS}
 
 
-def test_a_training_that_leaves_the_numbers_has_the_accuracy_of_guessing() -> None:
+def test_a_training_that_diverges_says_so_and_has_no_accuracy(perturbed: pd.DataFrame) -> None:
     context = perturbed_run("none", learning_rate=1e38, optimiser="sgd", epochs=3)
-    assert np.isnan(context.rows[-1]["step_loss"])
-    assert context.rows[-1]["test_accuracy"] == pytest.approx(10.0)
-    assert context.rows[-1]["training_accuracy"] == pytest.approx(10.0)
+    assert "not finite" in next(iter(context.divergences.values()))
+    lost = pd.DataFrame([{**row, "run": "lost", "seed": 7} for row in context.rows])
+    table = perturbed_metrics(pd.concat([perturbed, lost]))
+    assert table.loc["lost", ["training_accuracy", "test_accuracy", "regularised_accuracy"]].isna().all()
 
 
 def test_figure_7_is_drawn_for_the_data_that_is_there(perturbed: pd.DataFrame) -> None:

@@ -90,22 +90,6 @@ def test_metrics_hold_the_readings_and_the_equations_as_they_are_written(records
         logarithm = 9960 * (nodes["weight"] * np.log(nodes["node"].clip(lower=0) + delta)).sum() / 2
         assert row[f"equation6_printed_{name}"] == pytest.approx((raw["trace"] + square + logarithm) / 2, rel=1e-6)
     assert row["trace_squared_mean"] == pytest.approx(raw["trace_squared"] / 9960)
-    assert table["trace_share"].iloc[:2].eq(0).all()
-    assert (table["trace_share"].iloc[2:] > 0).all()
-    alone = decay_metrics(records[(records["weight_decay"] > 0) | (records["seed"] == 0)])
-    assert alone["trace_share"].isna().sum() == 2
-
-
-def test_an_equation_has_a_resolved_value_only_where_start_vectors_agree(records: pd.DataFrame) -> None:
-    nodes = records["kind"] == "node"
-    first = records[nodes & (records["vector"] == 0)]
-    alike = pd.concat([records[~nodes], first, first.assign(vector=1)])
-    agreed, single = decay_metrics(alike), decay_metrics(pd.concat([records[~nodes], first]))
-    assert agreed["equation6_laplace_error"].eq(0).all()
-    assert agreed["equation6_laplace_resolved"].equals(agreed["equation6_laplace"].rename("equation6_laplace_resolved"))
-    assert single["equation6_laplace_resolved"].isna().all()
-    apart = decay_metrics(records)
-    assert apart["equation6_laplace_resolved"].isna().equals(apart["equation6_laplace_error"] >= 5)
 
 
 def test_the_margin_loss_is_the_cross_entropy_and_stays_exact_where_that_is_0() -> None:

@@ -1,4 +1,4 @@
-"""How long jobs take on some cores, and how long those that are left will take, by what was seen of the others."""
+"""The schedule of a build: which job goes first, how long all take on some cores, and how long those that are left."""
 
 import heapq
 import math

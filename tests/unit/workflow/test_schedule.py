@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 from common.workflow.progress import Watched
-from common.workflow.time_left import Task, TimeLeft, computing_seconds, makespan, with_dependents
+from common.workflow.schedule import Task, TimeLeft, computing_seconds, makespan, with_dependents
 
 Looks = list[tuple[float, float, float]]
 """(seconds gone, seconds said to be left, seconds left in truth) at each look."""

@@ -1,0 +1,103 @@
+"""What was measured, as a sentence says it: "lower by 11.1 points (2.8 to 19.3 at 95 %, five seeds)"."""
+
+import math
+
+from common.claims.verdicts import Verdict
+from common.reports.judgements import ClaimRow
+from common.reports.text import number
+
+ROUNDING = 1e-12
+"""What is smaller is said to be zero: no measure here resolves it."""
+
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0}
+_DIFFERENCES = ("paired_difference", "difference_at_equal")
+_SHARES = ("proportion", "earlier")
+
+
+def measured_text(claim: ClaimRow) -> str:
+    """What the headline's verdict measured, with its interval and n; nothing where it measured nothing.
+
+    A difference says which arm is lower; where its unit is a logarithm, it is the ratio of the arms.
+    """
+    verdict, kind = claim.shown, _kind(claim)
+    if verdict.estimate is None or kind not in _DIFFERENCES:
+        return _amount(verdict, kind)
+    if abs(verdict.estimate) < ROUNDING:
+        return "no difference"
+    low, high = verdict.interval or (None, None)
+    straddles = low is not None and high is not None and low < -ROUNDING and high > ROUNDING
+    word = "lower" if verdict.estimate < 0 else "higher"
+    if straddles and _base(verdict) is None:
+        ends = sorted([(abs(low or 0), "lower"), (high or 0, "higher")], key=lambda end: end[1] == word)
+        between = " to ".join(f"{_said(value)} {side}" for value, side in ends)
+        return f"{word} by {_said(abs(verdict.estimate))}{_unit(verdict)} ({between}{_of_seeds(verdict)})"
+    return f"{word} by {_amount(verdict, kind)}"
+
+
+def amount_text(claim: ClaimRow) -> str:
+    """The same without the direction of a difference, which the sentence around it says: "11.1 points (2.8 to …)"."""
+    return _amount(claim.shown, _kind(claim))
+
+
+def _kind(claim: ClaimRow) -> str:
+    return claim.stub.quantity.kind if claim.stub.quantity else ""
+
+
+def _base(verdict: Verdict) -> float | None:
+    return _LOGARITHMS.get(verdict.unit or "")
+
+
+def _unit(verdict: Verdict) -> str:
+    return f" {verdict.unit}" if verdict.unit else ""
+
+
+def _amount(verdict: Verdict, kind: str) -> str:
+    if verdict.estimate is None:
+        return ""
+    estimate, (low, high) = verdict.estimate, verdict.interval or (None, None)
+    if kind in _DIFFERENCES and estimate < 0:
+        estimate, low, high = -estimate, None if high is None else -high, None if low is None else -low
+    base = _base(verdict) if kind in _DIFFERENCES else None
+    if base:
+        estimate, low, high = base**estimate, None if low is None else base**low, None if high is None else base**high
+        amount = f"a factor of {_said(estimate)}"
+    elif kind in _SHARES:
+        amount, low, high = _share(verdict), _percent(low), _percent(high)
+    else:
+        amount = f"{_said(estimate)}{' times' if kind == 'ratio_of_means' else _unit(verdict)}"
+    if verdict.interval is None or (verdict.n is None and low == high):
+        return amount
+    if kind in _SHARES:
+        return f"{amount} ({_said(low)} to {_said(high)} % at {100 * verdict.confidence:g} %)"
+    bottom, top = "−∞" if low is None else _said(low), "∞" if high is None else _said(high)
+    return f"{amount} ({bottom} to {top}{_of_seeds(verdict)})"
+
+
+def _share(verdict: Verdict) -> str:
+    """ "nine of ten seeds", where the share is one of all seeds; else per cent of those that decide."""
+    count = (verdict.estimate or 0) * (verdict.n or 0)
+    if verdict.n is None or abs(count - round(count)) > 1e-6:
+        return f"{_said(_percent(verdict.estimate))} % of the seeds that decide"
+    return f"{_word(round(count))} of {_word(verdict.n)} seeds"
+
+
+def _of_seeds(verdict: Verdict) -> str:
+    n = verdict.n
+    if n is None:
+        return ""
+    return f" at {100 * verdict.confidence:g} %, {_word(n)} seed{'s' * (n != 1)}"
+
+
+def _word(count: int) -> str:
+    return _COUNTS[count] if count < len(_COUNTS) else str(count)
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None else round(100 * value)
+
+
+def _said(value: float | None) -> str:
+    if value is None or isinstance(value, int):
+        return number(value)
+    return "0" if abs(value) < ROUNDING else number(float(f"{value:.3g}"))

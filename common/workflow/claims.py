@@ -1,0 +1,62 @@
+"""`replicate claims`: the verdicts; runs that are newer than their analysis are analysed first."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from common.claims import load_claims
+from common.experiments.replication import Replication
+from common.files import peek_json, published, read_json_or, status_of
+from common.workflow import ownership
+from common.workflow.state import Folders, analysis_digest
+
+
+def bring_up_to_date(replications: Mapping[str, Replication], scale: str, folders: Folders) -> None:
+    """Analyse the replications whose runs, rules or metrics are newer than their verdicts; a line says which.
+
+    While a build is at work in the checkout, which does the same, they stay as they are.
+    """
+    for name in [name for name, replication in replications.items() if _behind(replication, scale, folders)]:
+        try:
+            with ownership.checkout(folders.results, lambda _: False):
+                print(f"{name}: making metrics, figures and verdicts of its runs.", file=sys.stderr, flush=True)
+                from common.workflow.analyse import analyse
+
+                analyse(replications[name], scale, folders)
+                os.utime(_verdicts(folders, scale, name), (0, 0))  # to Snakemake, which did not make them, they are due
+        except ownership.AtWork as error:
+            print(f"{name}: verdicts as they were before: {error}", file=sys.stderr)
+
+
+def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Folders) -> list[dict[str, Any]]:
+    """Each claim with estimate, interval, n, verdict and reason; "not run" where no analysis has been made."""
+    rows = []
+    for name, replication in replications.items():
+        verdicts = {verdict["id"]: verdict for verdict in read_json_or(_verdicts(folders, scale, name), [])}
+        missing = f"no analysis at scale {scale} yet"
+        if _behind(replication, scale, folders):
+            missing = f"its runs are not analysed yet: replicate claims {name} --scale {scale}"
+        for claim in load_claims(replication.folder / "claims.yaml"):
+            found = verdicts.get(claim.id, {"verdict": "not run", "reason": missing})
+            row = {"paper": name, "id": claim.id, "experiment": claim.experiment, "scale": scale}
+            keys = ("statement", "estimate", "interval", "n", "verdict", "reason")
+            rows.append(row | {key: found.get(key) for key in keys} | {"statement": claim.statement})
+    return rows
+
+
+def _verdicts(folders: Folders, scale: str, name: str) -> Path:
+    return folders.analysis(scale, name) / "verdicts.json"
+
+
+def _behind(replication: Replication, scale: str, folders: Folders) -> bool:
+    """Whether there are runs that the verdicts do not speak of, or that they judge otherwise than the files say."""
+    markers = published(folders.results / ".jobs" / scale / replication.name, "*/*.json")
+    ended = [written.st_mtime_ns for path in markers if (written := status_of(path))]
+    if not ended:
+        return False
+    state = folders.analysis(scale, replication.name) / "state.json"
+    judged, made_with = status_of(state), peek_json(state) or {}
+    current = made_with.get("digest") == analysis_digest(replication)
+    return judged is None or judged.st_mtime_ns < max(ended) or not current

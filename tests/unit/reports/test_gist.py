@@ -1,0 +1,146 @@
+"""Findings: their form, what was measured in words, and verdicts that no longer bear them out."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from common.claims.verdicts import Verdict
+from common.experiments.paper import Finding, Synthesis
+from common.reports.amounts import amount_text, measured_text
+from common.reports.formats import ClaimStub
+from common.reports.gist import misfit, open_points
+from common.reports.judgements import ClaimRow, Judged
+from tests.unit.reports import samples
+
+ARMS = {"metric": "m", "of": {"arm": "a"}, "minus": {"arm": "b"}}
+KINDS: dict[str, dict[str, Any]] = {
+    "paired_difference": ARMS,
+    "difference_at_equal": {**ARMS, "equal": "l"},
+    "ratio_of_means": {"metric": "m", "of": {"arm": "a"}, "to": {"arm": "b"}},
+    "earlier": {"metric": "m", "of": {"arm": "a"}, "than": {"arm": "b"}},
+    "proportion": {"metric": "m"},
+    "mean": {"metric": "m"},
+    "exact": {"metric": "m"},
+}
+
+
+def row(kind: str = "mean", polarity: str = "claim", **measured: Any) -> ClaimRow:
+    stub = ClaimStub(id="a", statement="A.", polarity=polarity, estimate={"kind": kind, **KINDS[kind]})
+    return ClaimRow(stub, Judged(Verdict("a", "A.", **measured), "laptop"), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "measured", "said"),
+    [
+        ("paired_difference", {"estimate": -11.1, "interval": (-19.3, -2.8), "n": 5, "unit": "points"},
+         "lower by 11.1 points (2.8 to 19.3 at 95 %, five seeds)"),
+        ("difference_at_equal", {"estimate": 0.2, "interval": (-0.1, 0.5), "n": 20, "unit": "nats"},
+         "higher by 0.2 nats (0.1 lower to 0.5 higher at 95 %, 20 seeds)"),
+        ("paired_difference", {"estimate": -0.2, "interval": (-0.5, 0.1), "n": 1},
+         "lower by 0.2 (0.1 higher to 0.5 lower at 95 %, one seed)"),
+        ("paired_difference", {"estimate": -math.log(2), "interval": (-math.log(4), None), "n": 5,
+         "unit": "natural logarithm"}, "lower by a factor of 2 (−∞ to 4 at 95 %, five seeds)"),
+        ("paired_difference", {"estimate": -1.0, "interval": (-1.0, 0.0), "n": 5, "unit": "powers of ten"},
+         "lower by a factor of 10 (1 to 10 at 95 %, five seeds)"),
+        ("paired_difference", {"estimate": -3.9e-16, "interval": (-4e-16, 0.0), "n": 5}, "no difference"),
+        ("mean", {"estimate": -0.5, "interval": (-1.0, None), "n": 13, "unit": "powers of ten"},
+         "−0.5 powers of ten (−1 to ∞ at 95 %, 13 seeds)"),
+        ("ratio_of_means", {"estimate": 0.5, "interval": (0.4, 0.6), "n": 5},
+         "0.5 times (0.4 to 0.6 at 95 %, five seeds)"),
+        ("proportion", {"estimate": 0.9, "interval": (0.555, 0.9975), "n": 10, "unit": "share of seeds"},
+         "nine of ten seeds (56 to 100 % at 95 %)"),
+        ("earlier", {"estimate": 8 / 9, "interval": (0.5, 1.0), "n": 10},
+         "89 % of the seeds that decide (50 to 100 % at 95 %)"),
+        ("mean", {"estimate": 10720.0, "interval": (8207.99, 13232.0), "n": 5, "unit": "steps"},
+         "10\u202f700 steps (8210 to 13\u202f200 at 95 %, five seeds)"),
+        ("exact", {"estimate": -3.9e-16, "interval": (-3.9e-16, -3.9e-16)}, "0"),
+        ("mean", {}, ""),
+    ],
+)  # fmt: skip
+def test_what_was_measured_reads_as_a_sentence_says_it(kind: str, measured: dict[str, Any], said: str) -> None:
+    assert measured_text(row(kind, **measured)) == said
+
+
+def test_an_amount_leaves_the_direction_to_the_sentence() -> None:
+    lower = row("paired_difference", estimate=-11.1, interval=(-19.3, -2.8), n=5, unit="points")
+    assert amount_text(lower) == "11.1 points (2.8 to 19.3 at 95 %, five seeds)"
+
+
+def finding(belief: str, text: str = "It falls by {a}.", **other: Any) -> Finding:
+    return Finding.model_validate({"belief": belief, "text": text, "claims": ["a"]} | other)
+
+
+def test_a_text_has_its_amounts_in_place_and_mathematics_left_alone() -> None:
+    parts = finding("believe", "By {a} at $\\frac{1}{2}$, {not this} but {a}.").parts
+    assert [text for text, claim in parts if claim] == ["a", "a"]
+    assert "".join("*" if claim else text for text, claim in parts) == "By * at $\\frac{1}{2}$, {not this} but *."
+
+
+def test_a_text_that_speaks_of_another_claim_or_an_eleventh_finding_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"speaks of \{b\}, which is not among the claims"):
+        finding("believe", "By {b}.")
+    with pytest.raises(ValidationError, match="at most 10"):
+        Synthesis.model_validate([{"belief": "believe", "text": "t", "claims": ["a"]}] * 11)
+
+
+@pytest.mark.parametrize(
+    ("belief", "polarity", "verdict", "fits"),
+    [
+        ("believe", "claim", "reproduced", True),
+        ("believe", "our_finding", "reproduced", True),
+        ("believe", "claim", "contradicted", False),
+        ("believe", "claim", "inconclusive", False),
+        ("believe", "claim", "not run", False),
+        ("not supported", "claim", "contradicted", True),
+        ("not supported", "our_finding", "reproduced", True),
+        ("not supported", "our_finding", "contradicted", False),
+        ("not supported", "claim", "reproduced", False),
+        ("not supported", "claim", "inconclusive", False),
+        ("with care", "claim", "not run", True),
+    ],
+)
+def test_how_far_a_finding_may_be_believed_is_held_against_its_verdicts(
+    belief: str, polarity: str, verdict: str, *, fits: bool
+) -> None:
+    said = misfit(finding(belief), {"a": row(polarity=polarity, verdict=verdict)})
+    assert said == (None if fits else f"it says {belief!r}, but a is {verdict}")
+
+
+def test_lint_names_a_paper_without_findings_and_findings_that_name_what_is_not_there(
+    fresh: Callable[..., Path],
+) -> None:
+    root = fresh()
+    folder = root / "replications" / "pacgen"
+    assert [line.split(": ")[1] for line in open_points(root, [folder])] == ["no question", "no findings"]
+    named = {"belief": "believe", "text": "So it is."}
+    findings = [
+        named | {"claims": ["fig3-gap-and-metrics-agree"]},
+        named | {"claims": ["fig3-gap-and-metric-agree"], "figure": "batch_size/fig33"},
+        named | {"claims": ["fig3-given-training-loss"], "figure": "batch_size/fig3"},
+        named | {"claims": ["fig3-gap-and-metric-agree"]},
+    ]
+    samples.write_paper(root, "pacgen", question="Does it?", findings=findings)
+    samples.publish(root, "pacgen", "laptop", samples.VERDICTS, ("fig3",))
+    place = "replications/pacgen/paper.yaml: finding"
+    assert open_points(root, [folder]) == [
+        f"{place} 1: there is no claim 'fig3-gap-and-metrics-agree'; did you mean 'fig3-gap-and-metric-agree'?",
+        f"{place} 2: there is no figure 'batch_size/fig33'; did you mean 'batch_size/fig3'?",
+        f"{place} 3: it says 'believe', but fig3-given-training-loss is contradicted.",
+    ]
+
+
+def test_lint_looks_at_what_the_replications_come_to_together(fresh: Callable[..., Path]) -> None:
+    root = fresh()
+    samples.publish(root, "pacgen", "laptop", samples.VERDICTS, ("fig3",))
+    folders = [root / "replications" / "pacgen"]
+    assert open_points(root, folders, together=True) == []
+    said = {"belief": "not supported", "text": "So it is."}
+    good = said | {"claims": ["pacgen/fig3-given-training-loss"], "figure": "pacgen/batch_size/fig3"}
+    samples.write_yaml(root / "replications" / "synthesis.yaml", [good, said | {"claims": ["pacgen/floor"]}])
+    sentence, *more = open_points(root, folders, together=True)
+    assert sentence.startswith("replications/synthesis.yaml: finding 2: there is no claim 'pacgen/floor'")
+    assert more == []

@@ -1,0 +1,102 @@
+"""`replicate lint` finds what a run or its analysis would stumble over; each case is planted in the example."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from common.experiments.replication import Replication
+from common.workflow import agreement
+from tests.conftest import Project
+from tests.unit.experiments.test_execution import execute
+
+
+def found(look: Callable[[Replication], Iterator[str]], project: Project) -> list[str]:
+    return list(look(project.replication()))
+
+
+def test_the_example_agrees_before_and_after_it_was_run(in_process: Project) -> None:
+    looks = (
+        agreement.refused,
+        agreement.needs_analysis_packages,
+        agreement.names_taken,
+        agreement.unknown_in_report,
+        agreement.unfit_analyses,
+    )
+    assert [found(look, in_process) for look in looks] == [[]] * 5
+    execute(in_process)
+    assert found(agreement.unfit_analyses, in_process) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        (
+            "config.yaml",
+            "    smoke: {steps: 20,",
+            "    paper: {steps: many}\n    smoke: {steps: 20,",
+            "replications/decay/config.yaml:8: descent.steps = 'many' at scale paper: Input should be a valid integer",
+        ),
+        ("config.yaml", "  scales:", "  scales:\n    paper: {exclude: [{a: 1}]}", "at scale paper: exclude names 'a'"),
+        ("descent.py", "import torch\n", "import torch\n\n1 / 0\n", "descent.py:7: ZeroDivisionError: division by"),
+    ],
+)  # fmt: skip
+def test_what_run_refuses_at_any_scale(file: str, old: str, new: str, sentence: str, in_process: Project) -> None:
+    text = in_process.file(file).read_text()
+    in_process.file(file).write_text(text.replace(old, new, 1))
+    (said,) = found(agreement.refused, in_process)
+    assert sentence in said
+
+
+def test_analysis_packages_at_the_top_of_what_an_experiment_imports(in_process: Project) -> None:
+    (in_process.file("shared")).mkdir()
+    in_process.file("shared/tables.py").write_text("import math\nfrom pandas import DataFrame\n")
+    in_process.edit("descent.py", "    import time", "    import time\n\n    import pandas")
+    assert found(agreement.needs_analysis_packages, in_process) == []
+    in_process.edit("descent.py", "import torch\n", "import torch\nfrom replications.decay.shared import tables\n")
+    assert found(agreement.needs_analysis_packages, in_process) == [
+        "replications/decay/shared/tables.py:2: descent imports pandas at its top, which a bare GPU box lacks."
+    ]
+
+
+def test_a_record_under_the_name_of_a_parameter(in_process: Project) -> None:
+    in_process.edit("descent.py", 'step=state["step"]', 'steps=state["step"]')
+    assert found(agreement.names_taken, in_process) == []
+    (said,) = found(agreement.names_hidden, in_process)
+    assert said.endswith("record() takes the name of the parameter 'steps'; give it another unless it is that.")
+    assert said.startswith("replications/decay/descent.py:")
+
+
+def test_a_record_under_the_name_of_an_axis(in_process: Project) -> None:
+    in_process.edit("descent.py", 'step=state["step"]', 'seed=state["step"]')
+    (said,) = found(agreement.names_taken, in_process)
+    assert said.endswith("record() takes the name of the axis 'seed'; give it another.")
+
+
+def test_claims_that_the_report_asks_for_and_that_there_are_not(in_process: Project) -> None:
+    asked = 'paper.figure("fig1", ["fig1-*", "fig2-*"])\npaper.summary(["control-planted-efect"])'
+    in_process.edit("report.py", 'paper.figure("fig1")', asked)
+    said = found(agreement.unknown_in_report, in_process)
+    assert said[0].startswith("replications/decay/report.py:10: there is no claim 'fig2-*'; there are: control-")
+    assert said[1].endswith(
+        "report.py:11: there is no claim 'control-planted-efect'; did you mean 'control-planted-effect'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("claims.yaml", "log_distance, of: {learning_rate: 0.5}", "log_distanc, of: {learning_rate: 0.5}",
+         "claim fig1-larger-steps-descend-faster: descent has no metric log_distanc (did you mean log_distance?"),
+        ("paper.yaml", "figure: fig1", "figure: fig2",
+         "replications/decay/paper.yaml: coverage of Fig. 1: descent draws no figure 'fig2'; did you mean 'fig1'?"),
+        ("analysis/descent.py", "    last = records", "    1 / 0\n    last = records",
+         "descent: replications/decay/analysis/descent.py:10: ZeroDivisionError: division by zero."),
+        ("analysis/descent.py", "    figure = Figure", "    1 / 0\n    figure = Figure",
+         "analysis/descent.py:18: ZeroDivisionError: division by zero."),
+    ],
+)  # fmt: skip
+def test_what_the_records_do_not_give(file: str, old: str, new: str, sentence: str, in_process: Project) -> None:
+    execute(in_process)
+    in_process.edit(file, old, new)
+    (said,) = found(agreement.unfit_analyses, in_process)
+    assert sentence in said

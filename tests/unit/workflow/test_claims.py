@@ -1,0 +1,34 @@
+"""`replicate claims` speaks of the runs that there are, although no analysis was made of them yet."""
+
+import pytest
+
+from common.locks import lock
+from common.workflow.claims import bring_up_to_date, claim_rows
+from tests.conftest import Project
+from tests.unit.experiments.test_execution import execute
+
+
+def verdicts(project: Project) -> dict[str, tuple[str, str]]:
+    rows = claim_rows({"decay": project.replication()}, "smoke", project.folders)
+    return {row["id"]: (row["verdict"], row["reason"]) for row in rows}
+
+
+def test_verdicts_follow_runs_and_rules(in_process: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(verdicts(in_process).values()) == {("not run", "no analysis at scale smoke yet")}
+    execute(in_process)
+    waiting = "its runs are not analysed yet: replicate claims decay --scale smoke"
+    assert set(verdicts(in_process).values()) == {("not run", waiting)}
+    for _ in range(2):
+        bring_up_to_date({"decay": in_process.replication()}, "smoke", in_process.folders)
+    assert capsys.readouterr().err.count("decay: making metrics, figures and verdicts of its runs.") == 1
+    made = in_process.root / "analysis/smoke/decay/verdicts.json"
+    runs = (in_process.root / "results/.jobs/smoke/decay").rglob("*.json")
+    assert made.stat().st_mtime < min(path.stat().st_mtime for path in runs), "the workflow makes them itself"
+    assert {verdict for verdict, _ in verdicts(in_process).values()} == {"not decidable at this scale"}
+    assert not (in_process.root / "reports" / "metrics").exists(), "git keeps no estimates of smoke runs"
+    in_process.edit("claims.yaml", "decidable_from: laptop", "decidable_from: smoke")
+    with lock(in_process.root / "results" / ".lock"):
+        bring_up_to_date({"decay": in_process.replication()}, "smoke", in_process.folders)
+    assert "verdicts as they were before: another `make reports` is at work" in capsys.readouterr().err
+    bring_up_to_date({"decay": in_process.replication()}, "smoke", in_process.folders)
+    assert "decidable from" not in str(verdicts(in_process)).lower()
