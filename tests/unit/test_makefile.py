@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import ROOT, program
 
-PREPARED = ("pyproject.toml", "requirements-torch.txt", "requirements.lock", "requirements-test.lock")
+PREPARED = ("pyproject.toml", *(path.name for path in ROOT.glob("requirements*")))
 TOOLS = ("ruff", "mypy", "snakefmt", "replicate", "pytest")
 
 
