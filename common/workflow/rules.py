@@ -228,12 +228,19 @@ def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seed
 
 @contextmanager
 def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
-    """The replication and our code at a commit, in a folder for the time being."""
+    """The replication and our code at a commit, in a folder for the time being.
+
+    Raises:
+        UserError: the history here does not hold the commit.
+    """
     paths = ["common", "data", f"replications/{replication.name}"]
     there = [path for path in paths if git(replication.root, "cat-file", "-t", f"{commit}:{path}") == "tree\n"]
-    packed = subprocess.run(
-        ["git", "-C", str(replication.root), "archive", commit, *there], capture_output=True, check=True
-    )
+    packed = subprocess.run(["git", "-C", str(replication.root), "archive", commit, *there], capture_output=True)
+    if packed.returncode:
+        raise UserError(
+            f"The history here lacks commit {commit[:12]}, from which runs of {replication.name} were computed: whether "
+            "its rules are older than they are cannot be told. Fetch the whole history, or compute these runs again."
+        )
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
             archive.extractall(folder)  # git's own archive; the argument `filter` is not in every Python 3.11

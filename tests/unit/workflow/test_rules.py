@@ -90,6 +90,11 @@ def test_an_amendment_that_names_all_seeds_as_seen_is_taken(committed: Project) 
     older(committed, runs)
 
 
+def test_runs_of_a_commit_that_the_history_lacks_are_said_to_be_beyond_judgement(committed: Project) -> None:
+    with pytest.raises(UserError, match="The history here lacks commit aaaaaaaaaaaa, from which runs of decay were"):
+        older(committed, "a" * 40)
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "changed"),
     [
