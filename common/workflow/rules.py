@@ -238,8 +238,8 @@ def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
     packed = subprocess.run(["git", "-C", str(replication.root), "archive", commit, *there], capture_output=True)
     if packed.returncode:
         raise UserError(
-            f"The history here lacks commit {commit[:12]}, from which runs of {replication.name} were computed: whether "
-            "its rules are older than they are cannot be told. Fetch the whole history, or compute these runs again."
+            f"The history here lacks commit {commit[:12]}, from which runs of {replication.name} were computed: "
+            "whether its rules are older than they are cannot be told. Fetch the whole history, or compute them again."
         )
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
