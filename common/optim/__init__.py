@@ -2,11 +2,12 @@
 
 from common.optim.gradients import GradientRule, PlainGradient
 from common.optim.noise import GaussianNoise
-from common.optim.noise_injection import NoiseStability, WeightPerturbation
+from common.optim.noise_injection import EqualGradientNoise, NoiseStability, WeightPerturbation
 from common.optim.perturbed import IsotropicOpt, PerturbationRule, PerturbedOpt
 from common.optim.sharpness_aware import SharpnessAware
 
 __all__ = [
+    "EqualGradientNoise",
     "GaussianNoise",
     "GradientRule",
     "IsotropicOpt",

@@ -52,6 +52,12 @@ class GaussianNoise:
             for place, parameter in enumerate(self.parameters)
         ]
 
+    def lengths(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Norm over all parameters of tensors in their shapes: [members], of one network's a scalar."""
+        first = 1 if self.members else 0
+        squares = [tensor.flatten(first).square().sum(-1) for tensor in tensors]
+        return torch.stack(squares).sum(0).sqrt()
+
     def state(self) -> dict[str, Any]:
         """What must be kept to go on later."""
         return {"generators": [generator.get_state() for generator in self.generators]}

@@ -8,7 +8,15 @@ import pytest
 import torch
 from torch import nn
 
-from common.optim import GaussianNoise, GradientRule, NoiseStability, PlainGradient, SharpnessAware, WeightPerturbation
+from common.optim import (
+    EqualGradientNoise,
+    GaussianNoise,
+    GradientRule,
+    NoiseStability,
+    PlainGradient,
+    SharpnessAware,
+    WeightPerturbation,
+)
 
 Loss = Callable[[torch.Tensor], torch.Tensor]
 POINT = (0.4, -0.3)
@@ -159,3 +167,20 @@ def test_settings_without_meaning_are_refused() -> None:
     }.items():
         with pytest.raises(ValueError, match=says):
             make()
+
+
+def test_gradient_noise_of_equal_size_is_as_far_from_the_gradient_as_noise_injection_in_any_direction() -> None:
+    def gradients(kind: type, count: int) -> torch.Tensor:
+        weights = [nn.Parameter(torch.tensor(POINT).expand(count, 2).clone()) for _ in range(2)]
+        noise = GaussianNoise(weights, scale=0.3, generators=[generator(seed) for seed in range(count)])
+        rule = kind(torch.optim.SGD(weights, lr=0.1), noise)
+        rule.fill(lambda: sum((weight**4).sum() for weight in weights))
+        assert rule.gradient_evaluations == (3 if kind is EqualGradientNoise else 2)
+        return torch.cat([weight.grad for weight in weights], dim=1)
+
+    plain = 4 * torch.tensor(2 * POINT) ** 3
+    injected, control = (gradients(kind, 400) - plain for kind in (NoiseStability, EqualGradientNoise))
+    torch.testing.assert_close(control.norm(dim=1), injected.norm(dim=1))
+    shares = control.square().mean(0) / control.square().sum(1).mean()
+    assert shares.tolist() == pytest.approx([0.25] * 4, abs=0.08)
+    assert float((control.mean(0) / control.std(0)).abs().max()) < 4.5 / 20
