@@ -103,6 +103,79 @@ paper.figure(
 paper.summary(["fig4d-lower-*-steps"])
 
 # %% [markdown]
+# ## Where is grokking?
+# In the runs above generalisation follows the fit within a hundred steps. The word was made for a delay of orders of
+# magnitude. Where is that? A map over decay, rate and share of a smaller table (D11): a marker a seed.
+
+# %%
+paper.figure(
+    "phase_map",
+    ["map-*"],
+    see="Letters are the panels of Fig. 4 that a run looks like; a number is the median of the steps to 99 %.",
+    printed="The talk has four settings and gives none of their values.",
+)
+
+# %%
+paper.figure(
+    "phase_times",
+    see="The gap between dashed (training) and solid (validation) is the delay.",
+    printed="The talk has no such figure.",
+)
+
+# %% [markdown]
+# Fig. 4 once more in a cell with a long delay. Its rules are decided only if large decay alone generalises at least
+# ten times as late as it fits.
+
+# %%
+paper.figure(
+    "fig4_late",
+    [
+        "late-no-decay-*",
+        "late-small-decay-*",
+        "late-large-decay-*",
+        "late-noise-injection-is-*",
+        "late-noise-injection-groks",
+    ],
+    see="Training (red) is at 99 % after hundreds of steps, validation (blue) after thousands or not at all.",
+    printed="The talk gives neither values nor seeds; the modulus here is 59.",
+)
+
+# %% [markdown]
+# Noise in the weights also makes gradients noisy, and Adam divides by their size. So the same is asked of noise in the
+# gradient of equal length, of a larger $\varepsilon$, of half the rate, and of averaged weights.
+
+# %%
+paper.figure(
+    "fig4_late_arms",
+    [
+        "late-noise-injection-lowers-fluctuation",
+        "late-noise-of-*",
+        "late-strong-*",
+        "late-noise-injection-groks-earlier-*",
+        "late-noise-injection-calmer-*",
+        "late-two-sides-*",
+    ],
+    see="Each arm beside large decay alone: when it generalises, how late after its fit, and how it fluctuates.",
+    printed="The talk shows large decay with and without noise.",
+)
+
+# %% [markdown]
+# If noise calms because it flattens, curvature must be lower at the same loss, and lower than with gradient noise.
+
+# %%
+paper.figure(
+    "fig4_late_hessian",
+    [
+        "late-noise-injection-lowers-the-*",
+        "late-noise-injection-lowers-sharpness",
+        "late-noise-injection-has-*",
+        "late-stronger-*",
+    ],
+    see="A point a measurement: arms whose points lie lower at the same loss are flatter than their loss explains.",
+    printed="The talk has no such figure.",
+)
+
+# %% [markdown]
 # ## What the talk does not state
 # The operation, $\sigma$, the weight decay and the share of the table are ours (D1). Does the result depend on them?
 

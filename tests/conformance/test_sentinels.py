@@ -32,6 +32,8 @@ DISCRETE = {
     "grokking/*/*fluctuation*": "a deviation of shares of the pairs, most of them equal",
     "grokking/*/delay": "a difference of two evaluated steps",
     "grokking/*/drops": "a count",
+    "grokking/*/log_delay_ratio": "a ratio of two evaluated steps",
+    "grokking/*/time_to_fit": "an evaluated step",
     "grokking/*_to_grok": "an evaluated step, its share of the run, or its logarithm",
     "pacgen/*/matched_log_training_loss": "the loss at which gaps are compared, the same for all",
     "pacgen/perturbation_tradeoff/complexity_fall": "read at points of a grid",

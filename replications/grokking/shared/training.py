@@ -6,15 +6,23 @@ What all experiments on the network share.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from common.experiments import ExperimentParameters, Field, RunContext
 from common.hessian import Problem, sharpness, trace
 from common.models import LayeredTransformer, ModularTransformer
-from common.optim import GaussianNoise, GradientRule, NoiseStability, PlainGradient, WeightPerturbation
+from common.optim import (
+    EqualGradientNoise,
+    GaussianNoise,
+    GradientRule,
+    NoiseStability,
+    PlainGradient,
+    WeightPerturbation,
+)
 
 PAPER = "Zhang 2024"
 USUAL = "usual set-up (Power et al. 2022)"
@@ -23,7 +31,8 @@ CHUNK = 1_000
 """Pairs a member evaluates at once."""
 
 Operation = Literal["add", "subtract", "multiply", "divide"]
-Rule = Literal["plain", "nso", "wp_sgd"]
+Rule = Literal["plain", "nso", "wp_sgd", "gradient_noise"]
+NOISY = {"nso": NoiseStability, "wp_sgd": WeightPerturbation, "gradient_noise": EqualGradientNoise}
 
 
 class TrainingParameters(ExperimentParameters):
@@ -42,12 +51,20 @@ class TrainingParameters(ExperimentParameters):
     weight_decay: float = Field(0.0, ge=0, description="λ, decoupled, of AdamW", source="not stated, deviation D1")
     beta1: float = Field(0.9, ge=0, lt=1, description="AdamW's decay of the mean", source=USUAL)
     beta2: float = Field(0.98, ge=0, lt=1, description="AdamW's decay of the mean square", source=USUAL)
+    epsilon: float = Field(1e-8, gt=0, description="ε, AdamW's floor below the root of the mean square", source=USUAL)
     warm_up: int = Field(10, ge=1, unit="steps", description="linear rise of the learning rate", source=USUAL)
     rule: Rule = Field("plain", description="which gradient AdamW is given", source=f"{PAPER}, Figs. 3 and 4")
     noise_scale: float = Field(
         0.01, gt=0, description="σ of the perturbation of every weight", source="not stated, deviation D1"
     )
     draws: int = Field(1, ge=1, description="k, perturbations a step", source="not stated, deviation D1")
+    averaging: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="decay of the mean of the weights that is evaluated for them; 0: none",
+        source="our control",
+    )
     steps: int = Field(100_000, ge=1, unit="steps", description="length of training", source="not stated, D2")
     lengthening: int = Field(1, ge=1, description="how many times `steps` this arm takes", source="deviation D4")
     evaluation_interval: int = Field(25, ge=1, unit="steps", description="between evaluations", source=OURS)
@@ -58,7 +75,7 @@ class TrainingParameters(ExperimentParameters):
         description="after first reaching 99 %, over which fluctuation is taken",
         source="deviation D5",
     )
-    curvature_times: int = Field(6, ge=1, description="measurements of the Hessian, evenly spread", source=OURS)
+    curvature_times: int = Field(6, ge=0, description="measurements of the Hessian, evenly spread", source=OURS)
     curvature_pairs: int = Field(1_024, ge=8, unit="pairs", description="behind the Hessian", source=OURS)
     curvature_error: float = Field(0.05, gt=0, lt=1, description="wanted relative error of Tr H and λ₁", source=OURS)
 
@@ -127,6 +144,9 @@ class Training:
             torch.stack([getattr(task, name) for task in tasks]).to(context.device)
             for name in ("train_pairs", "train_answers", "validation_pairs", "validation_answers")
         )
+        average = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(setting.averaging))
+        self.average = average if setting.averaging else None
+        self.judged = cast(ModularTransformer, average.module) if setting.averaging else self.model
         self.rule = self._rule()
         self.batches = [context.generator(run, "batches") for run in runs]
         self.steps_per_epoch = -(-self.answers.shape[1] // setting.batch_size)
@@ -145,6 +165,7 @@ class Training:
             parameters,
             lr=setting.learning_rate,
             betas=(setting.beta1, setting.beta2),
+            eps=setting.epsilon,
             weight_decay=setting.weight_decay,
             fused=True,
         )
@@ -152,8 +173,7 @@ class Training:
             return PlainGradient(optimiser)
         generators = [self.context.generator(run, "noise") for run in self.runs]
         noise = GaussianNoise(parameters, scale=setting.noise_scale, generators=generators)
-        kind = NoiseStability if setting.rule == "nso" else WeightPerturbation
-        return kind(optimiser, noise, draws=setting.draws)
+        return NOISY[setting.rule](optimiser, noise, draws=setting.draws)
 
     def state(self) -> dict[str, Any]:
         """What must be kept to go on later."""
@@ -161,6 +181,7 @@ class Training:
             "step": self.step,
             "alive": [int(value) for value in self.alive],
             "model": self.model.state_dict(),
+            "average": None if self.average is None else self.average.state_dict(),
             "rule": self.rule.state_dict(),
             "batches": [generator.get_state() for generator in self.batches],
             "order": self.order,
@@ -173,6 +194,8 @@ class Training:
         self.step = state["step"]
         self.alive = [bool(value) for value in state["alive"]]
         self.model.load_state_dict(state["model"])
+        if self.average is not None:
+            self.average.load_state_dict(state["average"])
         self.rule.load_state_dict(state["rule"])
         self.order = state["order"]
         for generator, saved in zip(self.batches, state["batches"], strict=True):
@@ -200,6 +223,8 @@ class Training:
         for group in self.rule.optimiser.param_groups:
             group["lr"] = self.setting.learning_rate * min(1.0, (self.step + 1) / self.setting.warm_up)
         self.rule.step(lambda: member_losses(self.model(pairs), answers).sum())
+        if self.average is not None:
+            self.average.update_parameters(self.model)
         self.step += 1
 
     def _measure(self) -> None:
@@ -226,7 +251,7 @@ class Training:
         }
         with torch.no_grad():
             for name, (pairs, answers) in seen.items():
-                logits = torch.cat([self.model(part) for part in pairs.split(CHUNK, dim=1)], dim=1)
+                logits = torch.cat([self.judged(part) for part in pairs.split(CHUNK, dim=1)], dim=1)
                 columns[f"{name}_accuracy"] = (logits.argmax(-1) == answers).double().mean(1)
                 columns[f"{name}_loss"] = member_losses(logits, answers)
         columns["gradients"] = torch.full((len(self.runs),), self.rule.gradient_evaluations)
@@ -235,12 +260,12 @@ class Training:
 
     def _curvature(self, member: int) -> dict[str, float]:
         """Tr H and λ₁ of the loss on training pairs and Tr H on validation pairs, and the norm of the weights."""
-        layered = LayeredTransformer(self.model, member)
+        layered = LayeredTransformer(self.judged, member)
         count, error = self.setting.curvature_pairs, self.setting.curvature_error
         seed = self.context.stream_seed(self.runs[member], "probes")
         seen = self.pairs[member, :count], self.answers[member, :count]
         held_out = self.validation_pairs[member, :count], self.validation_answers[member, :count]
-        training = Problem(self.model.member(member), functional.cross_entropy, seen)
+        training = Problem(self.judged.member(member), functional.cross_entropy, seen)
         largest = sharpness(training, relative_error=error, products=40, seed=seed).estimate
         row = {
             "sharpness": largest.value,
@@ -267,4 +292,4 @@ def train_and_measure(runs: Sequence[TrainingParameters], context: RunContext) -
     training.restore(context.restore())
     training.train()
     for member, run in enumerate(runs):
-        context.save(run, "weights", dict(training.model.member(member).named_parameters()))
+        context.save(run, "weights", dict(training.judged.member(member).named_parameters()))

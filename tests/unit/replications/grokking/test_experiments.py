@@ -8,7 +8,7 @@ import torch
 import yaml
 
 from common.hessian import Hessian, Problem, dense
-from replications.grokking import gradient_variance, matrix_sensing, modular_addition, operations
+from replications.grokking import gradient_variance, late_grokking, matrix_sensing, modular_addition, operations
 from replications.grokking.analysis import gradient_variance as gradient_variance_analysis
 from tests.context import MemoryContext
 from tests.unit.replications.resuming import same_when_resumed
@@ -25,6 +25,22 @@ def test_every_arm_that_is_named_for_a_rule_takes_it() -> None:
             settings = module.Parameters(**changes)
             expected = next((rule for rule in ("nso", "wp_sgd") if arm.endswith(rule)), "plain")
             assert settings.rule == expected, (name, arm)
+
+
+def test_arms_with_a_long_delay_have_the_strength_of_their_names_and_differ_in_one_thing() -> None:
+    config = yaml.safe_load(Path(late_grokking.__file__).with_name("config.yaml").read_text())["late_grokking"]
+    arms = config["grid"]["arm"]
+    reference = arms["large_decay"]
+    for arm, changes in arms.items():
+        settings = late_grokking.Parameters(**{**config["base"], **changes})
+        kind, _, strength = arm.rpartition("_")
+        if kind in ("nso", "wp_sgd"):
+            assert (settings.rule, settings.noise_scale) == (kind, float(strength))
+            assert settings.draws == (2 if kind == "wp_sgd" else 1)
+            continue
+        if not arm.endswith("decay") and arm != "none":
+            apart = {name for name in {**changes, **reference} if changes.get(name) != reference.get(name)}
+            assert len(apart - {"noise_scale", "lengthening"}) == 1, arm
 
 
 def test_noise_on_a_quartic_has_the_variance_of_theory() -> None:

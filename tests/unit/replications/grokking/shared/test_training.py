@@ -89,9 +89,43 @@ def test_arms_of_a_seed_start_equal_and_see_equal_batches() -> None:
         assert all(torch.equal(a, b) for a, b in zip(start, seen[0][0], strict=True))
 
 
-@pytest.mark.parametrize("rule", ["plain", "nso", "wp_sgd"])
-def test_a_run_resumed_at_any_step_has_the_same_records_and_weights(rule: str) -> None:
-    same_when_resumed(lambda context: train_and_measure(settings(rule=rule), context), times=3)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"rule": "nso"}, {"rule": "wp_sgd"}, {"rule": "gradient_noise"}, {"averaging": 0.9}],
+    ids=["plain", "nso", "wp_sgd", "gradient noise", "averaged"],
+)
+def test_a_run_resumed_at_any_step_has_the_same_records_and_weights(changes: dict[str, Any]) -> None:
+    same_when_resumed(lambda context: train_and_measure(settings(**changes), context), times=3)
+
+
+def test_the_mean_of_the_weights_is_kept_and_measured_while_training_goes_on_without_it() -> None:
+    plain, averaged = (training(settings(1, averaging=decay), MemoryContext()) for decay in (0.0, 0.75))
+    expected: list[torch.Tensor] = []
+    for step in range(4):
+        plain._one_step()
+        averaged._one_step()
+        now = [parameter.detach().clone() for parameter in plain.model.parameters()]
+        expected = now if step == 0 else [0.75 * a + 0.25 * b for a, b in zip(expected, now, strict=True)]
+    for mine, other, mean, wanted in zip(
+        averaged.model.parameters(), plain.model.parameters(), averaged.judged.parameters(), expected, strict=True
+    ):
+        assert torch.equal(mine, other)
+        torch.testing.assert_close(mean.detach(), wanted)
+    assert averaged._evaluation()[0]["training_loss"] != plain._evaluation()[0]["training_loss"]
+
+
+def test_a_larger_floor_of_adam_takes_smaller_steps() -> None:
+    moved = []
+    for floor in (1e-8, 1.0):
+        arm = training(settings(1, epsilon=floor, weight_decay=0.0), MemoryContext())
+        before = arm.model.output.detach().clone()
+        arm._one_step()
+        moved.append(float((arm.model.output.detach() - before).norm()))
+    assert moved[1] < 0.1 * moved[0]
+
+
+def test_without_times_nothing_is_measured_of_the_curvature() -> None:
+    assert measured(settings(1, curvature_times=0), "curvature") == []
 
 
 @pytest.mark.parametrize("rule", ["plain", "nso"])

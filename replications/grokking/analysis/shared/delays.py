@@ -1,0 +1,48 @@
+"""How much later than the fit a run generalises, and which of the talk's panels it looks like."""
+
+import numpy as np
+import pandas as pd
+
+from .grokked_runs import GROKKED, run_metrics
+
+LATE = 10
+"""Times its time to fit after which a run that generalises does so late."""
+STABLE = 1.0
+"""Standard deviation of the validation accuracy (points) below which the end of a run counts as stable."""
+BEHAVIOURS = {
+    "no fit": "does not fit",
+    "a": "a · fits only, stable",
+    "b": "b · fits only, fluctuates",
+    "prompt": "generalises with the fit",
+    "c": "c · generalises late, fluctuates",
+    "d": "d · generalises late, stable",
+}
+"""What a run does; letters are the panels of Fig. 4 that look so."""
+
+
+def delay_metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """`run_metrics` with how late each run generalises.
+
+    More columns:
+        time_to_fit: first evaluated step with a training accuracy of 99 %, NaN if there is none.
+        log_delay_ratio: log10 of the steps to 99 % of validation over those to 99 % of training. Of a run that never
+            generalises the length stands for the former: it is later than that. NaN without a fit.
+    """
+    table = run_metrics(records)
+    looks = records[records["kind"] == "evaluation"]
+    fitted = looks[looks["training_accuracy"] >= GROKKED].groupby("run")["step"].min()
+    table["time_to_fit"] = fitted.reindex(table.index).astype(float)
+    table["log_delay_ratio"] = np.log10(table["time_to_grok"].fillna(table["length"]) / table["time_to_fit"])
+    return table
+
+
+def behaviour(row: pd.Series) -> str:
+    """The key of `BEHAVIOURS` of one row of `delay_metrics`."""
+    if not np.isfinite(row["time_to_fit"]):
+        return "no fit"
+    stable = row["late_fluctuation"] < STABLE
+    if not np.isfinite(row["time_to_grok"]):
+        return "a" if stable else "b"
+    if row["log_delay_ratio"] < np.log10(LATE):
+        return "prompt"
+    return "d" if stable else "c"
