@@ -50,7 +50,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """The four panels, every arm in numbers, and curvature over the loss."""
     arms = [arm for arm in SHORT if (records["arm"] == arm).any()]
     table = delay_metrics(records).join(records.groupby("run", sort=False)["arm"].first())
-    table["delay_ratio"] = 10 ** table["log_delay_ratio"]
+    table["delay_ratio"] = table["time_to_grok"] / table["time_to_fit"]
     columns = {
         "time_to_grok": "steps to 99 %",
         "delay_ratio": "steps to 99 % over\nsteps to fit",
@@ -61,8 +61,10 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     main = records[records["arm"].isin(shown)]
     title = "Figure 4 with a long delay"
     return {
-        "fig4_late": accuracy_panels(main, "arm", shown, title + " · accuracy modulo {modulus}"),
-        "fig4_late_arms": dots(table, "arm", arms, columns, title=f"{title} · arms", records=main, names=SHORT),
+        "fig4_late": accuracy_panels(main, "arm", shown, title + " · accuracy modulo {modulus}", deviation="D11"),
+        "fig4_late_arms": dots(
+            table, "arm", arms, columns, title=f"{title} · arms", records=main, names=SHORT, deviation="D11"
+        ),
         "fig4_late_hessian": _curvature(records),
     }
 
@@ -81,5 +83,5 @@ def _curvature(records: pd.DataFrame) -> Figure:
             axes.plot(part["curvature_loss"], part[column], markersize=4, alpha=0.7, label=SHORT[arm], **look)
         axes.set(xscale="log", yscale="log", xlabel="loss of the same training pairs (nats)", title=name)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
-    say_setting(figure, records)
+    say_setting(figure, records, "D11")
     return figure

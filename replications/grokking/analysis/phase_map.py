@@ -39,9 +39,9 @@ def _map(table: pd.DataFrame, records: pd.DataFrame) -> Figure:
         axes.set_title(f"{100 * share:g} % of the table", fontsize=10)
     panels[0][0].set_ylabel("weight decay λ")
     handles = [Line2D([], [], **_look(name), linestyle="none", label=text) for name, text in BEHAVIOURS.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
-    figure.suptitle("Behaviour by decay, rate and share · median steps to 99 %", x=0.01, ha="left")
-    say_setting(figure, records)
+    title = "Behaviour by decay, rate and share; median steps to 99 %"
+    figure.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=9, title=title)
+    say_setting(figure, records, "D11")
     return figure
 
 
@@ -88,5 +88,5 @@ def _times(table: pd.DataFrame, records: pd.DataFrame) -> Figure:
     handles, labels = panels[0][0].get_legend_handles_labels()
     title = "validation solid, training dashed; none: in most seeds never"
     figure.legend(handles, labels, loc="outside upper left", ncols=len(rates), title=title)
-    say_setting(figure, records)
+    say_setting(figure, records, "D11")
     return figure

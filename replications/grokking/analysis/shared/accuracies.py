@@ -17,7 +17,9 @@ POINTS = 44
 """Points a curve keeps, evenly spread over the logarithm of the step, with the extremes between them."""
 
 
-def accuracy_panels(records: pd.DataFrame, axis: str, titles: dict[Any, str], title: str) -> Figure:
+def accuracy_panels(
+    records: pd.DataFrame, axis: str, titles: dict[Any, str], title: str, *, deviation: str = "D2"
+) -> Figure:
     """A panel for each value of `axis`: training and validation accuracy of every seed over the step."""
     count = len(titles)
     figure, panels = subplots(
@@ -36,7 +38,7 @@ def accuracy_panels(records: pd.DataFrame, axis: str, titles: dict[Any, str], ti
         axes.tick_params(labelbottom=True)
     figure.suptitle(title.format(modulus=int(records["modulus"].iloc[0])), x=0.01, ha="left")
     figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
-    say_setting(figure, records)
+    say_setting(figure, records, deviation)
     looks = records[(records["kind"] == "evaluation") & (records["step"] >= 10)].groupby("run", sort=False).size()
     if (looks > POINTS).any():
         parts = f"each of {POINTS // 2} equal parts of the logarithm of the step"
@@ -85,6 +87,7 @@ def dots(
     title: str,
     records: pd.DataFrame,
     names: Mapping[Any, str] | None = None,
+    deviation: str = "D2",
 ) -> Figure:
     """A panel a measure, a row a setting: a point a seed, a bar at the mean; what has no value says so."""
     figure, panels = subplots(1, len(columns), size=(8.4, 0.45 * len(values) + 1.9), sharey=True)
@@ -106,15 +109,15 @@ def dots(
         axes.locator_params(axis="x", nbins=4)
     panels[0].set_ylim(len(values) - 0.5, -0.5)
     figure.suptitle(title, x=0.01, ha="left")
-    say_setting(figure, records)
+    say_setting(figure, records, deviation)
     return figure
 
 
-def say_setting(figure: Figure, records: pd.DataFrame) -> None:
-    """Note under the figure what was trained, and by how many seeds."""
+def say_setting(figure: Figure, records: pd.DataFrame, deviation: str = "D2") -> None:
+    """Note under the figure what was trained, and by how many seeds, with the deviation that says why."""
     first = records.iloc[0]
     layers, width, batch = (int(first[name]) for name in ("layers", "width", "batch_size"))
     if layers < 2 or width < 128:
         seeds = records["seed"].nunique()
         shown = f"{seeds} seeds" if seeds > 1 else "one seed"
-        note(figure, f"D2: {layers} layer of width {width}, batches of {batch}; {shown}", "reduced")
+        note(figure, f"{deviation}: {layers} layer of width {width}, batches of {batch}; {shown}", "reduced")
