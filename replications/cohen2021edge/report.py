@@ -69,7 +69,7 @@ paper.figure(
 # %%
 paper.figure(
     "descent",
-    ["cross-entropy-*", "squared-error-does-not-fall"],
+    ["cross-entropy-*", "squared-error-falls-less-at-equal-loss"],
     see="λ₁ above, the loss below. With cross-entropy λ₁ overshoots 2/η and falls far below it as the loss does; with"
     " squared error, whose loss falls less far, it stays.",
     printed="The paper shows each loss in a figure of its own, on 5,000 images.",

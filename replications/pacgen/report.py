@@ -148,7 +148,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig3_readings",
-    ["fig3-no-curvature-without-rho", "fig3-floor-falls-with-batch-size", "fig3-psi-follows-rho"],
+    ["fig3-floor-falls-with-batch-size", "fig3-rho-decides-psi"],
     see="Six readings of one score. Without ρ, or with ρ from norms, Ψ is the floor, and falls with the batch size; "
     "what lifts it and turns the trend round is ρ over coordinates.",
     printed="The paper plots the first reading alone.",
@@ -157,7 +157,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig5_readings",
-    ["fig5-psi-follows-rho"],
+    ["fig5-rho-decides-psi"],
     see="The same over learning rates: with ρ over coordinates Ψ falls with the rate, without it Ψ rises.",
     printed="The paper plots the first reading alone.",
 )
@@ -182,7 +182,7 @@ paper.figure(
     "fig3_curvature",
     [
         "fig3-squared-gradients-fall-with-batch-size",
-        "fig3-hessian-trace-does-not-fall-with-batch-size",
+        "fig3-hessian-trace-grows-with-batch-size",
         "fig3-psi-at-*",
         "fig3-psi-of-*",
     ],
@@ -237,7 +237,7 @@ paper.figure(
 # %%
 paper.figure(
     "tradeoff",
-    ["eq9-rise-below-sharpness", "sharpness-and-complexity-pull-apart", "complexity-falls-with-the-perturbation"],
+    ["eq9-rise-below-sharpness", "sharpness-grows-with-the-perturbation", "complexity-falls-with-the-perturbation"],
     see="M grows and G falls with the perturbation; the dot is where their sum is least. The true rise stays far "
     "below M, so that the dashed sum has its minimum further right.",
     printed="Not in the paper, which speaks of the trade-off in section 4.3.",
@@ -326,7 +326,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig7",
-    ["fig7-*-training-*", "fig7-*-test-accuracy-rises"],
+    ["fig7-*-acts-as-a-regulariser", "fig7-*-test-accuracy-rises"],
     see="Accuracies over the epochs. With the printed constants this small network learns nothing; with a hundredth "
     "of γ it learns as without.",
     printed="WRN-58-3, three data sets and two arms in print; one seed of a thin network on 2,000 images here (D20).",

@@ -82,7 +82,7 @@ paper.figure(
 # %%
 paper.figure(
     "table4",
-    ["table4-*", "large-batches-end-at-a-larger-sharpness", "sharper-at-equal-training-loss"],
+    ["table4-*", "larger-lambda-1-at-equal-training-loss", "sharper-at-equal-training-loss"],
     see="Small-batch networks are orders of magnitude less sharp at the end of training (left). At equal training loss "
     "(right) the difference is smaller, and stays.",
     printed="Diamonds are Table 4's means for a larger F1 on all of MNIST; its right panel is ours.",
@@ -278,7 +278,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig11",
-    ["escape-*", "gd-minimum-at-the-edge-is-stable", "edge-minimum-is-marginal"],
+    ["escape-*", "gd-minimum-at-the-edge-is-stable", "edge-minimum-is-unstable-at-b16"],
     see="After the switch the loss climbs by orders of magnitude and comes back, the sharpness falls, and the test "
     "accuracy dips and recovers. On the right gradient descent goes on, and nothing happens.",
     printed="The lecture's network and data are not stated; ours tells even from odd digits.",
