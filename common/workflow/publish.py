@@ -123,7 +123,8 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
         for claim in mine:
             check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
         commits = facts.get("rules_at", facts["commit"]).split(", ")
-        _check_older(replication, mine, now, dict.fromkeys(commits, rows.get(experiment, [])), scale)
+        computed = dict.fromkeys(commits, rows.get(experiment, []))
+        _check_older(replication, mine, now, computed, scale, published_by=before)
     decided_by = _decided_by(replication, claims, now)
     for name, entry in decided_by.items():
         known = before.get(name, {}).get("decided_by", {})
@@ -205,17 +206,29 @@ def _check_older(
     now: Mapping[str, Rule],
     runs: Mapping[str, Sequence[Mapping[str, Any]]],
     scale: str,
+    *,
+    published_by: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Refuse rules that are younger than the runs which they judge, unless they say so.
 
     Args:
         runs: axes and values of each, by the commit that they were computed from.
+        published_by: verdicts whose rules stand for those of a commit that this history does not hold (any more).
     """
     for commit, computed in sorted(runs.items()):
-        then, table = rules_at(replication, commit, scale), pd.DataFrame(computed)
+        if published_by is not None and git(replication.root, "cat-file", "-e", f"{commit}^{{commit}}") is None:
+            then = {name: Rule(**entry["decided_by"]) for name, entry in published_by.items() if "decided_by" in entry}
+        else:
+            then = rules_at(replication, commit, scale)
+        table = pd.DataFrame(computed)
         for claim in claims:
-            seeds = _seeds(claim, table)
-            check_older(claim, now[claim.id], then.get(claim.id), commit, seeds=seeds, scale=scale)
+            before = next((then[name] for name in _names(claim) if name in then), None)
+            check_older(claim, now[claim.id], before, commit, seeds=_seeds(claim, table), scale=scale)
+
+
+def _names(claim: Claim) -> list[str]:
+    """The name of a claim and those that it had before, the latest first."""
+    return [claim.id, *(entry.former.id for entry in claim.amended[::-1] if entry.former and entry.former.id)]
 
 
 def _seeds(claim: Claim, table: pd.DataFrame) -> set[int]:

@@ -9,7 +9,7 @@ from common.claims import Claim, load_claims
 from common.errors import UserError
 from common.experiments.replication import Replication
 from common.files import write_json
-from common.workflow.publish import _same_numbers
+from common.workflow.publish import _check_older, _same_numbers
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
 from common.workflow.undisclosed import dropped, undisclosed
@@ -126,6 +126,24 @@ def test_a_grid_edit_after_publication_is_caught_although_all_runs_are_new(commi
     amend(committed, date="2026-01-01", reason="longer")
     _, claim, rule = now(committed)
     check_published(claim, rule, published, same_numbers=False, scale="laptop")
+
+
+def test_published_rules_stand_for_those_of_a_commit_that_is_gone_under_their_former_names(committed: Project) -> None:
+    *_, rule = now(committed)
+    published = {"an-earlier-name": {"decided_by": vars(rule)}}
+
+    def judged_again() -> None:
+        replication, claim, rule = now(committed)
+        runs = {"0" * 40: [{"run": "learning_rate=0.5,seed=0", "learning_rate": 0.5, "seed": 0}]}
+        _check_older(replication, [claim], {claim.id: rule}, runs, "laptop", published_by=published)
+
+    with pytest.raises(UserError, match="no rule stood in claims"):
+        judged_again()
+    amend(committed, date="2026-01-01", reason="a better name", former={"id": "an-earlier-name"})
+    judged_again()
+    committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 7}")
+    with pytest.raises(UserError, match=r"its amendments leave out that seeds \[0\] had been seen"):
+        judged_again()
 
 
 def test_other_code_of_metrics_that_gives_the_same_numbers_is_no_change(committed: Project) -> None:
