@@ -1,8 +1,11 @@
 """Tables 2, 4 and 5: a row a run of the convolutional networks, and their figure."""
 
+from collections.abc import Sequence
+
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from common.figures import colours, points, subplots
 
@@ -52,8 +55,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
             values = [getattr(line, printed) for line in published]
             axes.plot(values, color=shade["published"], label="published", **HOLLOW)
             if metric != "loss_gap":  # which may be negative
-                axes.set_yscale("log")
-                axes.yaxis.set_minor_formatter(NullFormatter())
+                _logarithmic(axes, [*own[metric].dropna(), *values])
             axes.set_xticks(range(3), [gamma_text(r.weight_decay) for r in published])
             axes.set_xlim(-0.4, 2.4)
             if column == 0:
@@ -63,3 +65,12 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure.legend(*panels[0, -1].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     say_what_differs(figure, records)
     return {"tables_2_4_5": figure}
+
+
+def _logarithmic(axes: Axes, values: Sequence[float]) -> None:
+    """A logarithmic axis that has numbers, too, where the values lie within little more than a decade."""
+    axes.set_yscale("log")
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    if max(values) < 15 * min(values):
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
