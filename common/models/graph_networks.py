@@ -1,4 +1,4 @@
-"""Graph networks for small graphs: GCN and a message-passing network with shared weights, for many members at once.
+"""Graph networks for small graphs: GCN, and message-passing networks with shared weights, for many members at once.
 
 Graphs are batched densely: n places for nodes, fewer where a graph is smaller. On the collections that are used here
 this is 2.8 to 4.3 times as fast as one large sparse graph (GCN on a CPU, `python -m benchmarks.graph_batching`); the
@@ -35,6 +35,24 @@ def normalised_adjacency(adjacency: Tensor, mask: Tensor) -> Tensor:
     return scale[..., None] * looped * scale[..., None, :]
 
 
+def walk_adjacency(adjacency: Tensor) -> Tensor:
+    """D⁻¹A, a mean over neighbours, as GraphSAGE's P; rows of isolated nodes are zero. Shapes [graphs, n, n]."""
+    return adjacency / adjacency.sum(-1, keepdim=True).clamp(min=1)
+
+
+def member_logits(
+    model: str, weights: Weights, labels: Tensor, diffusion: Tensor, mask: Tensor, *, depth: int
+) -> Tensor:
+    """Logits [members, graphs, classes] of a "gcn", "mpnn", "sage" (an MPNN whose P is D⁻¹A) or "gin".
+
+    Shapes are those of `gcn_logits`.
+    """
+    if model == "gcn":
+        return gcn_logits(weights, labels, diffusion, mask)
+    read = isomorphism_logits if model == "gin" else message_passing_logits
+    return read(weights, labels, diffusion, mask, depth)
+
+
 def gcn_logits(weights: Weights, labels: Tensor, diffusion: Tensor, mask: Tensor) -> Tensor:
     """H⁽ᵗ⁾ = ReLU(P H⁽ᵗ⁻¹⁾ W⁽ᵗ⁾) from H⁽⁰⁾ = X, and the mean over nodes times W⁽ˡ⁾ (U = 0 in eq. 10).
 
@@ -57,12 +75,28 @@ def message_passing_logits(weights: Weights, labels: Tensor, diffusion: Tensor, 
         weights U [members, labels, h], W [members, h, h], readout [members, h, classes]; others as in `gcn_logits`.
     """
     first, second, last = weights
+    return _pooled(_messages(first, second, labels, diffusion, depth)[-1], last, mask)
+
+
+def isomorphism_logits(weights: Weights, labels: Tensor, diffusion: Tensor, mask: Tensor, depth: int) -> Tensor:
+    """The layers of `message_passing_logits` with a readout each, of which the mean is taken: GIN reads all layers.
+
+    Shapes:
+        weights U [members, labels, h], W [members, h, h] and l − 1 readouts [members, h, classes].
+    """
+    first, second, *readouts = weights
+    layers = _messages(first, second, labels, diffusion, depth)
+    return torch.stack([_pooled(*pair, mask) for pair in zip(layers, readouts, strict=True)]).mean(0)
+
+
+def _messages(first: Tensor, second: Tensor, labels: Tensor, diffusion: Tensor, depth: int) -> list[Tensor]:
+    """H⁽¹⁾ … H⁽ˡ⁻¹⁾ with the same U and W in every layer."""
     own = _chosen(first, labels)
-    hidden = torch.tanh(own)
+    layers = [torch.tanh(own)]
     for _ in range(depth - 2):
-        received = torch.tanh(_diffused(diffusion, torch.tanh(hidden)))
-        hidden = torch.tanh(own + _times(received, second))
-    return _pooled(hidden, last, mask)
+        received = torch.tanh(_diffused(diffusion, torch.tanh(layers[-1])))
+        layers.append(torch.tanh(own + _times(received, second)))
+    return layers
 
 
 # Hidden values are [graphs, n, members, h]: P then multiplies all members at once, without a copy.
@@ -97,7 +131,7 @@ def _pooled(hidden: Tensor, last: Tensor, mask: Tensor) -> Tensor:
 
 
 def weight_shapes(model: str, labels: int, width: int, classes: int, depth: int) -> list[tuple[int, int]]:
-    """(in, out) of each weight of a "gcn" or "mpnn" with `depth` layers.
+    """(in, out) of each weight of a "gcn", "mpnn", "sage" or "gin" with `depth` layers.
 
     Raises:
         ValueError: another model, or fewer than two layers.
@@ -106,9 +140,11 @@ def weight_shapes(model: str, labels: int, width: int, classes: int, depth: int)
         raise ValueError(f"depth={depth}: a graph network here has at least two layers.")
     if model == "gcn":
         return [(labels, width), *[(width, width)] * (depth - 2), (width, classes)]
-    if model == "mpnn":
+    if model in ("mpnn", "sage"):
         return [(labels, width), (width, width), (width, classes)]
-    raise ValueError(f"model {model!r} is neither gcn nor mpnn.")
+    if model == "gin":
+        return [(labels, width), (width, width), *[(width, classes)] * (depth - 1)]
+    raise ValueError(f"model {model!r} is none of gcn, mpnn, sage and gin.")
 
 
 def initial_weights(shapes: Sequence[tuple[int, int]], generator: torch.Generator) -> list[Tensor]:
@@ -120,7 +156,7 @@ def initial_weights(shapes: Sequence[tuple[int, int]], generator: torch.Generato
 
 
 class GraphNetwork(nn.Module):
-    """One member as a module: `model` is "gcn" or "mpnn", `weights` [in, out] each.
+    """One member as a module: `model` as in `member_logits`, `weights` [in, out] each.
 
     Shapes:
         forward(labels [graphs, n], diffusion [graphs, n, n], mask [graphs, n]) gives logits [graphs, classes].
@@ -133,9 +169,7 @@ class GraphNetwork(nn.Module):
 
     def forward(self, labels: Tensor, diffusion: Tensor, mask: Tensor) -> Tensor:
         weights = [weight[None] for weight in self.weights]
-        if self.model == "gcn":
-            return gcn_logits(weights, labels, diffusion, mask)[0]
-        return message_passing_logits(weights, labels, diffusion, mask, self.depth)[0]
+        return member_logits(self.model, weights, labels, diffusion, mask, depth=self.depth)[0]
 
 
 def geometric_network(model: str, weights: Weights, depth: int) -> nn.Module:

@@ -11,8 +11,10 @@ from common.models.graph_networks import (
     gcn_logits,
     geometric_network,
     initial_weights,
+    member_logits,
     message_passing_logits,
     normalised_adjacency,
+    walk_adjacency,
     weight_shapes,
 )
 
@@ -92,8 +94,29 @@ def test_the_two_layer_message_network_does_not_see_the_graph(graphs) -> None:
     assert torch.equal(with_edges, message_passing_logits(weights, labels, torch.zeros_like(adjacency), mask, 2))
 
 
+def test_graphsage_takes_means_over_neighbours(graphs) -> None:
+    adjacency, labels, mask = graphs
+    walk, degrees = walk_adjacency(adjacency), adjacency.sum(-1)
+    torch.testing.assert_close(walk.sum(-1), (degrees > 0).float())
+    torch.testing.assert_close(walk * degrees[..., None], adjacency)
+    weights = weights_of("sage", 4)
+    wanted = message_passing_logits(weights, labels, walk, mask, 4)
+    assert torch.equal(member_logits("sage", weights, labels, walk, mask, depth=4), wanted)
+
+
+def test_gin_is_the_mean_of_message_networks_of_every_depth(graphs) -> None:
+    adjacency, labels, mask = graphs
+    first, second, *readouts = weights_of("gin", 4)
+    layers = [
+        message_passing_logits([first, second, readout], labels, adjacency, mask, depth)
+        for depth, readout in enumerate(readouts, start=2)
+    ]
+    mine = member_logits("gin", [first, second, *readouts], labels, adjacency, mask, depth=4)
+    torch.testing.assert_close(mine, torch.stack(layers).mean(0))
+
+
 def test_an_unknown_network_and_too_few_layers_are_refused() -> None:
-    with pytest.raises(ValueError, match="neither gcn nor mpnn"):
+    with pytest.raises(ValueError, match="none of gcn, mpnn, sage and gin"):
         weight_shapes("gat", 3, 4, 2, 3)
     with pytest.raises(ValueError, match="two layers"):
         weight_shapes("gcn", 3, 4, 2, 1)
