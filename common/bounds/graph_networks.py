@@ -74,6 +74,22 @@ def spectral_bound(
     return scale * (neurons.double().sqrt() * ranks).sum(-1) / math.sqrt(_positive(examples))
 
 
+def layer_trace_bounds(
+    spectral: torch.Tensor, *, neurons: torch.Tensor, feature_norm: Number, graph_factor: Number
+) -> torch.Tensor:
+    """d_i ‖X‖₂² F² Π_{j≠i} s_j², F = ‖P‖₂^(l−1): what (12) puts for Tr H_i, the trace in layer i alone, [..., l].
+
+    Zhang 2024, "bound the trace of the Hessian recursively for each layer": with ‖W_i‖_F = s_i r_i each term of (12) is
+    sqrt(‖W_i‖_F² Tr H_i / N) for this Tr H_i. Hidden constants are one.
+
+    Args:
+        graph_factor: F, an entry of Table 1.
+        others: as in `spectral_bound`.
+    """
+    others = spectral.double().square().prod(-1, keepdim=True) / spectral.double().square()
+    return neurons.double() * (_tensor(feature_norm) * _tensor(graph_factor)).square() * others
+
+
 def liao_gcn_bound(
     spectral: torch.Tensor,
     frobenius: torch.Tensor,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from common.datasets.graphs import GraphCollection, load_graphs
-from common.models.graph_networks import normalised_adjacency
+from common.models.graph_networks import normalised_adjacency, walk_adjacency
 
 from .random_graphs import barabasi_albert, erdos_renyi
 from .spectra import diffusion_norms
@@ -63,8 +63,11 @@ def prepare(graphs: GraphCollection, model: str, batch: int, device: torch.devic
         adjacency, mask = part.adjacency(), part.mask()
         own = adjacency.sum(-1).long() if by_degree else part.padded_labels()
         degrees.append(adjacency.sum(-1).amax())
-        diffusion = normalised_adjacency(adjacency, mask) if model == "gcn" else adjacency
-        norms.append(1.0 if model == "gcn" else float(diffusion_norms(adjacency)["adjacency_norm"].max()))
+        diffusion = {"gcn": normalised_adjacency(adjacency, mask), "sage": walk_adjacency(adjacency)}.get(
+            model, adjacency
+        )
+        norm = "walk_norm" if model == "sage" else "adjacency_norm"
+        norms.append(1.0 if model == "gcn" else float(diffusion_norms(adjacency)[norm].max()))
         labels.append(int(torch.where(mask, own, 0).max()))
         moved = (tensor.to(device) for tensor in (some, own, diffusion, mask))
         batches.append(Batch(*moved))

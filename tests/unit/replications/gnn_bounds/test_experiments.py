@@ -15,8 +15,8 @@ from replications.gnn_bounds import bound_comparison, graph_dependence, sensitiv
 from replications.gnn_bounds.analysis import bound_comparison as bound_comparison_analysis
 from replications.gnn_bounds.analysis import graph_dependence as graph_dependence_analysis
 from replications.gnn_bounds.analysis import toy_linear as toy_linear_analysis
-from replications.gnn_bounds.bound_comparison import _Members
 from replications.gnn_bounds.shared.graph_data import generated, prepare
+from replications.gnn_bounds.shared.training import Members
 from tests.context import Artifact, MemoryContext
 from tests.unit.replications.resuming import same_when_resumed
 
@@ -44,10 +44,10 @@ def compared() -> tuple[pd.DataFrame, list[Artifact]]:
     return pd.DataFrame(context.rows), context.artifacts
 
 
-def members(model: str, **changes: Any) -> _Members:
+def members(model: str, **changes: Any) -> Members:
     runs = [parameters(model=model, depth=4, seed=s, **changes) for s in (0, 1)]
     data = prepare(generated(24, 0.15, 2024), model, 8, torch.device("cpu"))
-    return _Members(runs, MemoryContext(), data)
+    return Members(runs, MemoryContext(), data)
 
 
 # Training
@@ -57,10 +57,10 @@ def members(model: str, **changes: Any) -> _Members:
 def test_members_trained_together_learn_what_they_learn_alone(model: str) -> None:
     runs = [parameters(model=model, depth=4, seed=s, fold=f) for s, f in ((0, 0), (1, 0), (0, 1))]
     data = prepare(generated(24, 0.15, 2024), model, 8, torch.device("cpu"))
-    together = _Members(runs, MemoryContext(), data)
+    together = Members(runs, MemoryContext(), data)
     together.train(MemoryContext())
     for place, run in enumerate(runs):
-        alone = _Members([run], MemoryContext(), data)
+        alone = Members([run], MemoryContext(), data)
         alone.train(MemoryContext())
         for one, many in zip(alone.weights, together.weights, strict=True):
             torch.testing.assert_close(one[0], many[place], rtol=1e-4, atol=1e-5)
