@@ -167,6 +167,38 @@ def _try_calls(selected: dict[str, Any], scale: str, folders: Any, seconds: floa
 
 
 @app.command()
+def rehearse(
+    targets: Annotated[
+        list[str] | None, typer.Argument(help="PAPER or PAPER/EXPERIMENT (with what it starts from); all if none.")
+    ] = None,
+    scale: Scale = "paper",
+    device: Annotated[str, typer.Option(help="cpu or cuda (default: what there is).")] = "",
+    minutes: Annotated[float, typer.Option(min=0.01, help="A call that takes longer is given up.")] = 10,
+    memory: Annotated[float, typer.Option(min=0, help="GB that a call may take (default: what there is).")] = 0,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Begin each real call for so many seconds, too: a trial for `plan`.")
+    ] = 0,
+    again: Annotated[
+        bool, typer.Option("--again", help="Compute each call again, uninterrupted, and compare the records.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Start every kind of call once, shortened: what would fail, what memory it takes, what would fit."""
+    from common.workflow.rehearse import Terms, keep, rehearse_all
+    from common.workflow.tables import rehearsal_line, rehearsal_table
+
+    folders, chosen = _folders(), _scale(scale)
+    terms = Terms(device, 60 * minutes, memory, real_seconds=seconds, again=again)
+    found = []
+    for line in rehearse_all(folders, targets or [], chosen, terms):
+        found.append(line)
+        print(rehearsal_line(line), file=sys.stderr, flush=True)
+    keep(found, folders, chosen)
+    print(as_json(found), end="") if json else rehearsal_table(found)
+    raise typer.Exit(int(any(line.get("status") == "failed" or line.get("analysis") for line in found)))
+
+
+@app.command()
 def status(papers: Papers = None, scale: Scale = "", json: AsJson = False, out: OutFolder = None) -> None:
     """Show the outcome of each run with its reason, and the jobs that are running."""
     from common.workflow.tables import status_rows, status_table

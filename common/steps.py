@@ -62,6 +62,14 @@ def step_trial(answer: Path, target: str, scale: str, seconds: float) -> None:
     trial_step(_here(), answer, target, scale, seconds)
 
 
+@steps.command("rehearse")
+def step_rehearse(task: Path) -> None:
+    """Rehearse the calls of a paper."""
+    from common.workflow.rehearsal_step import rehearsal_step
+
+    rehearsal_step(_here(), task)
+
+
 @steps.command("killed")
 def step_killed(marker: str, scale: str, code: int) -> None:
     """Note that the process of a job was killed."""

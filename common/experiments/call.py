@@ -44,6 +44,7 @@ class Conditions:
         retry: outcomes that are tried again although nothing changed ("failed").
             An `unfinished` or unavailable run is always tried again, and so is one whose results are gone.
         wait: whether to wait for another process that computes the same runs, or to refuse.
+        context: what makes the context of a call, as `RunContext` does.
     """
 
     replication: Replication
@@ -52,6 +53,7 @@ class Conditions:
     clock: Clock = field(default_factory=Clock)
     retry: frozenset[str] = frozenset()
     wait: bool = False
+    context: Callable[..., RunContext] = RunContext
 
     def __post_init__(self) -> None:
         self.identities = Identities(self.replication, self.results)
@@ -165,7 +167,7 @@ class Call:
         if clock.left() <= 0:
             return self.all("unfinished", "the time ended before it began", runs)
         self._workspace.begin({run.name: self._identities.digest(run) for run in runs})
-        context = RunContext(
+        context = self._with.context(
             [(run, self._parameters[run.key]) for run in runs],
             self._workspace,
             device=self._with.device,

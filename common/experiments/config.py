@@ -92,6 +92,28 @@ class Resources(_Strict):
     per_job: dict[str, int] | None = None
 
 
+class Rehearsal(_Strict):
+    """What `replicate rehearse` changes of a run, at whatever scale, and nothing else.
+
+    `lengths` stand in the place of longer ones (0 being all): numbers of steps, epochs, probes; they take time, not
+    memory. `sizes` and `batches` name parameters with what they are divided by: those that data and those that the
+    memory of a step grow with. Memory is counted at two sizes and carried on to the real one. `alike` names axes along
+    which runs do the same work with other numbers.
+    """
+
+    lengths: dict[str, Any] = {}
+    sizes: dict[str, int] = {}
+    batches: dict[str, int] = {}
+    alike: list[str] = []
+
+    @model_validator(mode="after")
+    def _one_divisor_each(self) -> "Rehearsal":
+        for key, divisors in (("sizes", self.sizes), ("batches", self.batches)):
+            if len(set(divisors.values())) > 1:
+                raise ValueError(f"{key} are divided by one number, all of them")
+        return self
+
+
 class ScaleSettings(BaseModel):
     """What a scale changes: grid entries and, as any other key, parameters."""
 
@@ -122,6 +144,7 @@ class ExperimentConfig(_Strict):
     needs: dict[str, Need] = {}
     together: list[str] = []
     run_from: Scale = "smoke"
+    rehearsal: Rehearsal = Rehearsal()
     scales: dict[Scale, ScaleSettings] = {}
     resources: dict[Scale, Resources] = {}
 

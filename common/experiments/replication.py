@@ -198,6 +198,8 @@ def check_scale(scale: str) -> str:
 def _named_parameters(name: str, config: ExperimentConfig) -> list[tuple[tuple[str, ...], str]]:
     """(place in config.yaml, parameter) for every parameter that an experiment's entry sets."""
     named: list[tuple[tuple[str, ...], str]] = [((name, "base", parameter), parameter) for parameter in config.base]
+    for key in ("lengths", "sizes", "batches"):
+        named += [((name, "rehearsal", key, parameter), parameter) for parameter in getattr(config.rehearsal, key)]
     grids: list[tuple[tuple[str, ...], Any]] = [((name, "grid"), config.grid)]
     for scale, settings in config.scales.items():
         named += [((name, "scales", scale, parameter), parameter) for parameter in settings.parameters]

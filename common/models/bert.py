@@ -62,6 +62,11 @@ def load_bert(network: nn.Sequential, weights: Mapping[str, Tensor]) -> nn.Seque
     return network
 
 
+def bert_weights(network: nn.Sequential) -> dict[str, Tensor]:
+    """The weights of `bert(size)` under the names of the official files: what `load_bert` reads."""
+    return {_official(name, len(network)): tensor for name, tensor in network.state_dict().items()}
+
+
 def _modern(name: str) -> str:
     name = name.removeprefix("bert.")
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

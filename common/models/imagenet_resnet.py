@@ -39,6 +39,12 @@ def load_resnet34(network: nn.Sequential, weights: Mapping[str, Tensor]) -> nn.S
     return network
 
 
+def resnet34_weights(network: nn.Sequential) -> dict[str, Tensor]:
+    """The weights of `resnet34()` under torchvision's names: what `load_resnet34` reads."""
+    blocks = [f"layer{group + 1}.{place}" for group, many in enumerate(_BLOCKS) for place in range(many)]
+    return {_official(name, blocks): tensor for name, tensor in network.state_dict().items()}
+
+
 def _official(name: str, blocks: list[str]) -> str:
     place, _, rest = name.partition(".")
     return rest if place == "0" else f"{blocks[int(place) - 1]}.{rest}"

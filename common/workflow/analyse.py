@@ -80,6 +80,16 @@ def analyse(replication: Replication, scale: str, folders: Folders) -> list[Prob
     return problems
 
 
+def analysed(
+    replication: Replication, states: Sequence[RunState], folders: Folders, place: Path
+) -> tuple[pd.DataFrame, list[Problem]]:
+    """Metrics of one experiment's runs, its figures drawn below `place`, and what went wrong."""
+    work = _Experiment(replication, states[0].run.experiment, states, folders, place)
+    table = work.metrics()
+    list(work.figures(place / "figures"))
+    return table, work.problems
+
+
 class _Experiment:
     """Records, metrics and figures of one experiment, and what went wrong with them."""
 

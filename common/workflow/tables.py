@@ -129,6 +129,41 @@ def _disk(found: "Sequence[ExperimentCost]") -> str:
     return text if len(known) == len(found) else f"> {text}"
 
 
+def rehearsal_line(line: Mapping[str, Any]) -> str:
+    """What came of a call, or of the metrics and figures of an experiment, as one line."""
+    name = f"{line['paper']}/{line['experiment']}"
+    if "analysis" in line:
+        return f"{name}: metrics and figures: {'; '.join(line['analysis']) or 'ok'}"
+    made = f" (made: {', '.join(line['made'])})" if line["made"] else ""
+    counted = line.get("counted_gb")
+    memory = f", {counted[1]:.2f} GB" if counted else ""
+    return f"{name}/{line['setting']}: {line['status']}{memory}{': ' if line['reason'] else ''}{line['reason']}{made}"
+
+
+def rehearsal_table(found: Sequence[Mapping[str, Any]]) -> None:
+    """Print what came of a rehearsal: a line an experiment, then each call that is not ok with its sentence."""
+    outcomes = ("ok", "refused", "unavailable", "failed")
+    table = _table(["experiment", ">calls", *(f">{status}" for status in outcomes), ">memory", ">measured", "made"])
+    calls = [line for line in found if "analysis" not in line]
+    for name in dict.fromkeys((line["paper"], line["experiment"]) for line in calls):
+        mine = [line for line in calls if (line["paper"], line["experiment"]) == name]
+        counts = Counter(line["status"] for line in mine)
+        many = [str(counts[status] or "") for status in outcomes]
+        counted = max((line["counted_gb"][1] for line in mine if line.get("counted_gb")), default=0.0)
+        measured = max(line.get("measured_gb", 0.0) for line in mine)
+        made = ", ".join(sorted({data for line in mine for data in line["made"]}))
+        table.add_row("/".join(name), str(len(mine)), *many, f"{counted:.2f} GB", f"{measured:.2f} GB", made)
+    console = _console(table)
+    console.print(table)
+    for line in found:
+        if line.get("analysis") or line.get("status", "ok") != "ok":
+            console.print(escape(rehearsal_line(line)))
+    console.print(
+        "memory: tensors of the largest real call, counted; measured: the peak of its rehearsal. Nothing of it enters "
+        "results."
+    )
+
+
 def status_rows(replications: Mapping[str, Replication], scale: str, results: Results) -> list[dict[str, Any]]:
     """Each run with its outcome and reason."""
     return [

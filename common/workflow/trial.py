@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
@@ -17,6 +17,9 @@ from common.files import published, read_json, read_json_or, write_json
 from common.workflow.cost import SINGLE_SPREAD, setting, trials_path
 from common.workflow.discovery import find, make_importable
 from common.workflow.state import Folders
+
+if TYPE_CHECKING:
+    from common.experiments.call import Conditions
 
 PARTS = 4
 """The rate is taken over so many parts of the trial; how they differ is the interval."""
@@ -48,13 +51,14 @@ def distinct_calls(replication: Replication, scale: str, results: Results) -> li
     identities = Identities(replication, results)
     found: dict[tuple[str, str], list[Run]] = {}
     for job in replication.jobs(scale):
-        for runs in _calls(replication, job):
+        for runs in calls_of(replication, job):
             if any(not identities.current(run) for run in runs):
                 found.setdefault((runs[0].experiment, setting(runs[0])), runs)
     return list(found.values())
 
 
-def _calls(replication: Replication, job: Job) -> Iterator[list[Run]]:
+def calls_of(replication: Replication, job: Job) -> Iterator[list[Run]]:
+    """The calls of `run()` that a job makes."""
     for experiment in dict.fromkeys(run.experiment for run in job.runs):
         mine = [run for run in job.runs if run.experiment == experiment]
         yield from together(mine, replication.experiment(experiment))
@@ -88,26 +92,32 @@ def trial_step(folders: Folders, answer: Path, target: str, scale: str, seconds:
     runs = next(
         runs
         for job in replication.jobs(scale)
-        for runs in _calls(replication, job)
+        for runs in calls_of(replication, job)
         if runs[0].experiment == experiment and runs[0].name == name
     )
     write_json(answer, _try(replication, scale, runs, answer.parent, seconds))
 
 
 def _try(replication: Replication, scale: str, runs: Sequence[Run], scratch: Path, seconds: float) -> dict[str, Any]:
-    """What stands in the file of trials, or a `reason`.
+    """`timed` in a results folder of its own."""
+    from common.experiments.call import Conditions
+    from common.experiments.process import prepare_torch
+
+    device = prepare_torch(replication.experiment(runs[0].experiment).resources_at(scale).cpus)
+    job = Job(replication.name, runs[0].experiment, scale, tuple(runs))
+    return timed(Conditions(replication, Results(scratch / "results"), device), job, seconds)
+
+
+def timed(conditions: "Conditions", job: Job, seconds: float) -> dict[str, Any]:
+    """Start a call and end it some seconds after its first progress: what stands in the file of trials, or a `reason`.
 
     `seconds` is what the whole call would take at the rate seen, with bounds from the parts of the trial; `disk_mb` is
     of the records and artifacts of all its runs, as far as they grow with the progress; `code` tells what was timed.
     """
     from common.experiments import provenance
-    from common.experiments.call import Conditions
-    from common.experiments.context import Clock
     from common.experiments.execution import execute_job
-    from common.experiments.process import prepare_torch
 
-    experiment = runs[0].experiment
-    clock = Clock()
+    clock, device = conditions.clock, conditions.device
     points: list[tuple[float, float]] = []
     started = time.monotonic()
 
@@ -117,10 +127,7 @@ def _try(replication: Replication, scale: str, runs: Sequence[Run], scratch: Pat
         if clock.deadline is None:
             clock.deadline = now + seconds
 
-    results = Results(scratch / "results")
-    device = prepare_torch(replication.experiment(experiment).resources_at(scale).cpus)
-    job = Job(replication.name, experiment, scale, tuple(runs))
-    outcomes = list(execute_job(job, Conditions(replication, results, device, clock), report).values())
+    outcomes = list(execute_job(job, conditions, report).values())
     whole = outcomes[0].status in COMPUTED
     if not whole and outcomes[0].status != "unfinished":
         return {"reason": outcomes[0].reason}
@@ -128,18 +135,18 @@ def _try(replication: Replication, scale: str, runs: Sequence[Run], scratch: Pat
     if estimate is None:
         return {"reason": "it told no progress"}
     reached = 1.0 if whole else points[-2][1]
-    seconds, lower, upper = estimate
+    centre, lower, upper = estimate
     return {
-        "experiment": experiment,
-        "setting": setting(runs[0]),
-        "runs": len(runs),
-        "seconds": seconds,
+        "experiment": job.experiment,
+        "setting": setting(job.runs[0]),
+        "runs": len(job.runs),
+        "seconds": centre,
         "lower": lower,
         "upper": upper,
         "peak_memory_mb": _peak_memory_mb(provenance.peak_memory_mb(), device),
-        "disk_mb": _records_mb(results.root / ".work") / reached,
+        "disk_mb": _records_mb(conditions.results.root / ".work") / reached,
         "device": device.type,
-        "code": replication.code_digest(experiment, "run"),
+        "code": conditions.replication.code_digest(job.experiment, "run"),
     }
 
 

@@ -1,0 +1,188 @@
+"""`replicate rehearse`: every kind of call of a scale, started once with its real parameters before it is paid for.
+
+The calls of a paper are rehearsed in one process (`rehearsal_step.py`), needed experiments first, in a results folder
+of their own that is removed in the end: nothing of it enters results. Where the process dies, or a call takes longer
+than it may, that is told, and another process goes on with the call after it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.errors import UserError
+from common.experiments.replication import Replication
+from common.files import read_json_or, write_json
+from common.workflow.discovery import chosen, select
+from common.workflow.state import Folders
+
+LOOK = 0.2
+"""Seconds between two looks at what a rehearsal has told."""
+START_SECONDS = 300.0
+"""How long a process may take before its first call begins."""
+
+Told = Generator[dict[str, Any], None, int | None]
+"""What a process tells, and the step with which the next one begins."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a rehearsal is made.
+
+    Attributes:
+        device: `cpu` or `cuda`; empty for what there is.
+        seconds: that one call may take.
+        memory_gb: that a call may take; 0 for what there is.
+        real_seconds: for which every real call is begun, to time its steps; 0 for not at all.
+        again: whether every call is computed again, uninterrupted, and the records compared.
+    """
+
+    device: str = ""
+    seconds: float = 600.0
+    memory_gb: float = 0.0
+    real_seconds: float = 0.0
+    again: bool = False
+
+
+def rehearse_all(folders: Folders, targets: Sequence[str], scale: str, terms: Terms) -> Iterator[dict[str, Any]]:
+    """Rehearse papers, or experiments with what they start from; all papers if none is named.
+
+    Yields what came of each call, as a mapping with the entries of `rehearsed_call.Rehearsing`, and after the calls of
+    an experiment one with `analysis`: what went wrong with metrics and figures of their records.
+
+    Raises:
+        UserError: there is no such paper, experiment or device.
+    """
+    check_device(terms.device)
+    wanted: dict[str, set[str]] = {}
+    for target in targets or chosen(folders.root, [], scale)[0]:
+        replication, experiment = select(folders.root, target)
+        names = set(replication.experiments) if experiment is None else _with_needs(replication, experiment)
+        wanted.setdefault(replication.name, set()).update(names)
+    for paper, names in wanted.items():
+        yield from rehearse(select(folders.root, paper)[0], scale, folders, terms, names)
+
+
+def check_device(device: str) -> None:
+    """Raise `UserError` for a device that is not there."""
+    if device not in ("", "cpu", "cuda"):
+        raise UserError(f"--device {device}: choose cpu or cuda.")
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise UserError("--device cuda: torch sees no GPU here.")
+
+
+def _with_needs(replication: Replication, experiment: str) -> set[str]:
+    needed = [need.experiment for need in replication.experiment(experiment).needs.values()]
+    return {experiment}.union(*(_with_needs(replication, other) for other in needed))
+
+
+def rehearse(
+    replication: Replication, scale: str, folders: Folders, terms: Terms, experiments: Collection[str]
+) -> Iterator[dict[str, Any]]:
+    """Rehearse experiments of a paper; a process that dies has a successor for what is left."""
+    folders.results.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folders.results, prefix=".rehearsal-") as scratch:
+        stated = {
+            "paper": replication.name,
+            "experiments": sorted(experiments),
+            "scale": scale,
+            "scratch": scratch,
+            "available_gb": terms.memory_gb,
+            "real_seconds": terms.real_seconds,
+            "again": terms.again,
+        }
+        first: int | None = 0
+        while first is not None:
+            first = yield from _process(folders, terms, stated, first)
+
+
+def rehearsals_path(folders: Folders, scale: str) -> Path:
+    """Where the last rehearsal of a scale is kept."""
+    return folders.results / ".rehearsals" / f"{scale}.json"
+
+
+def keep(found: Sequence[Mapping[str, Any]], folders: Folders, scale: str) -> Path:
+    """Write what was found, beside what was found of other experiments before."""
+    path = rehearsals_path(folders, scale)
+    told = {(line["paper"], line["experiment"]) for line in found}
+    before = [line for line in read_json_or(path, []) if (line["paper"], line["experiment"]) not in told]
+    write_json(path, [*before, *found])
+    return path
+
+
+def _process(folders: Folders, terms: Terms, stated: Mapping[str, Any], first: int) -> Told:
+    """One process from a step on; returns with which step another one should begin, None if all is told."""
+    answers = Path(stated["scratch"], f"told-{first}.jsonl")
+    task = answers.with_suffix(".json")
+    write_json(task, {**stated, "answers": str(answers), "first": first})
+    with answers.with_suffix(".log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "common.cli", "step", "rehearse", str(task)],
+            cwd=folders.root,
+            env=_environment(terms.device),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            return (yield from _told(process, answers, terms.seconds))
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _told(process: "subprocess.Popen[bytes]", answers: Path, seconds: float) -> Told:
+    """What the process tells, until it ends or a step takes too long; returns as `_process` does."""
+    seen, begun, until = 0, None, time.monotonic() + START_SECONDS
+    while True:
+        ended = process.poll() is not None
+        lines = _lines(answers)
+        for line in lines[seen:]:
+            seen, until = seen + 1, time.monotonic() + seconds
+            begun = line if "begun" in line else None
+            if begun is None:
+                yield line
+        late = time.monotonic() > until
+        if not ended and not late:
+            time.sleep(LOOK)
+            continue
+        if begun is None:
+            if process.returncode:
+                raise UserError(f"the rehearsal ended before its end: {_death(process, answers)}")
+            return None
+        yield _lost(begun, f"it was not done after {seconds:g} s" if late else _death(process, answers))
+        return None if begun["begun"] + 1 == begun["of"] else int(begun["begun"]) + 1
+
+
+def _lost(begun: Mapping[str, Any], why: str) -> dict[str, Any]:
+    """What is told of a call of which nothing more will be heard."""
+    named = {name: begun[name] for name in ("paper", "experiment", "setting")}
+    return {**named, "status": "failed", "reason": why, "seeds": 0, "made": []}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The whole lines of a file that grows."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def _death(process: "subprocess.Popen[bytes]", answers: Path) -> str:
+    """Why a process has ended before it told all."""
+    if process.returncode is not None and process.returncode < 0:
+        return f"its process was killed (signal {-process.returncode}), as for its memory"
+    said = answers.with_suffix(".log").read_text(errors="replace").strip().splitlines()
+    return said[-1] if said else f"its process ended with exit code {process.returncode}"
+
+
+def _environment(device: str) -> dict[str, str]:
+    """Of a rehearsal: a checkpoint is written whenever one is offered; `cpu` hides every GPU."""
+    environment = {**os.environ, "REPLICATIONS_CHECKPOINT_SECONDS": "0"}
+    return {**environment, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else environment

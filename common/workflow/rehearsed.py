@@ -1,0 +1,200 @@
+"""A replication as it is rehearsed: every call with its real parameters but for lengths and, counted out, sizes."""
+
+import importlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pydantic
+
+from common.experiments.execution import parameters_of
+from common.experiments.grid import Job, Run
+from common.experiments.identity import Identities
+from common.experiments.outcomes import Results, RunRecord
+from common.experiments.parameters import ExperimentParameters
+from common.experiments.replication import Replication
+from common.workflow.trial import calls_of
+
+SEEDS = 2
+"""Seeds of a call that are rehearsed: an interval needs two, and from one to two tells what each more would take."""
+REPEATED = ("seed", "fold")
+"""Axes along which runs do the same work with other numbers."""
+LEAST = 2
+"""A size is not divided below so many, or what its parameter allows; then none of its run is."""
+
+
+@dataclass(frozen=True)
+class Rehearsed(Replication):
+    """A replication whose runs are as short and small as `rehearsal` in config.yaml says; all else is as it is.
+
+    Attributes:
+        factor: sizes are so many times as large as there.
+        real_one: an experiment that is not shortened.
+    """
+
+    factor: int = 1
+    real_one: str = ""
+
+    def runs(self, experiment: str, scale: str) -> list[Run]:
+        """All runs of an experiment at a scale, shortened."""
+        key = (experiment, scale)
+        if key not in self._runs:
+            self._runs[key] = [self.shortened(run) for run in self.real.runs(experiment, scale)]
+        return self._runs[key]
+
+    def jobs(self, scale: str) -> list[Job]:
+        """The jobs, needed experiments first, of shortened runs."""
+        return [replace(job, runs=tuple(map(self.shortened, job.runs))) for job in self.real.jobs(scale)]
+
+    @cached_property
+    def real(self) -> Replication:
+        """The replication as it is."""
+        return Replication(self.root, self.name, self.sources)
+
+    def shortened(self, run: Run) -> Run:
+        """A run with other lengths, sizes and batches."""
+        if run.experiment == self.real_one:
+            return run
+        rehearsal = self.experiment(run.experiment).rehearsal
+        lengths = {name: _shorter(self._value(run, name), value) for name, value in rehearsal.lengths.items()}
+        divided = {**rehearsal.batches, **(rehearsal.sizes if self.divided(run) > 1 else {})}
+        sizes = {name: _divided(self._value(run, name), by, self.factor) for name, by in divided.items()}
+        return replace(run, settings={**run.settings, **sizes, **lengths})
+
+    def divided(self, run: Run) -> int:
+        """By how much the sizes of a run are divided: all of them, or none where one would be too small."""
+        sizes = self.experiment(run.experiment).rehearsal.sizes
+        divided = {name: _divided(self._value(run, name), by, 1) for name, by in sizes.items()}
+        kind = self._parameters(run)
+        try:
+            kind(**{**run.settings, **divided})
+        except pydantic.ValidationError:
+            return 1
+        return max(sizes.values(), default=1) if all(size >= LEAST for size in divided.values()) else 1
+
+    def divisor(self, run: Run) -> int:
+        """By how much the sizes of a run or of what it starts from are divided."""
+        return max([self.divided(run), *map(self.divisor, self.real.needed(run).values())])
+
+    def batch_divisor(self, run: Run) -> int:
+        """By how much the batches of a run are divided."""
+        return max(self.experiment(run.experiment).rehearsal.batches.values(), default=1)
+
+    def _value(self, run: Run, name: str) -> Any:
+        """A parameter of a run, where config.yaml sets none the default."""
+        return run.settings.get(name, self._parameters(run).model_fields[name].default)
+
+    def _parameters(self, run: Run) -> type[ExperimentParameters]:
+        kind: type[ExperimentParameters] = importlib.import_module(self.module(run.experiment)).Parameters
+        return kind
+
+
+def _divided(size: int, by: int, factor: int) -> int:
+    return min(max(size * factor // by, 1), size)
+
+
+def _shorter(real: Any, given: Any) -> Any:
+    """The shorter of two lengths; what is no number is taken as it is given, and 0 stands for all."""
+    numbers = isinstance(real, int | float) and isinstance(given, int | float) and real
+    return min(real, given) if numbers else given
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A call that is rehearsed.
+
+    Attributes:
+        runs: of the first seeds, as config.yaml has them.
+        seeds: that the real call has.
+    """
+
+    runs: tuple[Run, ...]
+    seeds: int
+
+    @property
+    def rehearsed(self) -> int:
+        """Seeds that the rehearsal has."""
+        return len({run.axes.get("seed") for run in self.runs})
+
+    @property
+    def name(self) -> str:
+        """The setting, without the axes along which the work repeats."""
+        axes = [f"{name}={value}" for name, value in self.runs[0].axes.items() if name not in REPEATED]
+        return ",".join(axes) or "single"
+
+
+def rehearsals(replication: Replication, experiment: str, scale: str) -> list[Rehearsal]:
+    """One call of `run()` for each kind of work in an experiment, as its jobs make it, with its first seeds.
+
+    Calls are of one kind if their parameters differ in a seed, a fold, an axis that config.yaml calls alike, or the
+    value of a number with decimals that is not zero: a learning rate is no other work.
+    """
+    found: dict[Any, Rehearsal] = {}
+    alike = replication.experiment(experiment).rehearsal.alike
+    calls = (runs for job in replication.jobs(scale) for runs in calls_of(replication, job))
+    for runs in calls:
+        if runs[0].experiment != experiment:
+            continue
+        kind = frozenset(_kind(run, replication, alike) for run in runs)
+        seeds = list(dict.fromkeys(run.axes.get("seed") for run in runs))
+        first = tuple(run for run in runs if run.axes.get("seed") in seeds[:SEEDS])
+        found.setdefault(kind, Rehearsal(first, len(seeds)))
+    return list(found.values())
+
+
+def _kind(run: Run, replication: Replication, alike: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    parameters = parameters_of(run, replication).model_dump()
+    return tuple((name, _work(value)) for name, value in parameters.items() if name not in (*REPEATED, *alike))
+
+
+def _work(value: Any) -> Any:
+    """A parameter as far as it changes the work."""
+    if isinstance(value, float):
+        return "some" if value else "none"
+    return tuple(map(_work, value)) if isinstance(value, list | tuple) else value
+
+
+def provide(replication: Replication, results: Results, runs: Sequence[Run], source: Results) -> list[str]:
+    """Give runs what they start from: where a needed run was not rehearsed, the artifacts of one of the same setting.
+
+    Args:
+        source: where rehearsed runs lie.
+
+    Returns:
+        The needed runs that have none, as sentences.
+    """
+    identities, lacking = Identities(replication, results), []
+    for run in runs:
+        for name, needed in replication.needed(run).items():
+            if identities.current(needed):
+                continue
+            twin = _twin(needed, replication, source)
+            if twin is None:
+                lacking.append(f"it starts from {needed} ({name}), whose rehearsal left nothing")
+                continue
+            folder = results.folder(needed)
+            record = source.stored(twin)
+            if source.folder(twin) != folder:
+                shutil.copytree(source.folder(twin), folder, dirs_exist_ok=True)
+            if record is not None:
+                stated: Mapping[str, Any] = {"inputs": identities.inputs(needed), "used": identities.used(needed)}
+                results.store(folder, replace(record, **stated))
+    return lacking
+
+
+def _twin(needed: Run, replication: Replication, results: Results) -> Run | None:
+    """A rehearsed run that differs from `needed` along repeated axes alone and left artifacts."""
+    wanted = {name: value for name, value in needed.axes.items() if name not in REPEATED}
+    for run in replication.runs(needed.experiment, needed.scale):
+        alike = {name: value for name, value in run.axes.items() if name not in REPEATED} == wanted
+        stored: RunRecord | None = results.stored(run) if alike else None
+        if stored is not None and stored.artifacts:
+            return run
+    return None
+
+
+def rehearsed(replication: Replication, factor: int = 1) -> Rehearsed:
+    """A replication as it is rehearsed."""
+    return Rehearsed(replication.root, replication.name, replication.sources, factor=factor)

@@ -1,0 +1,234 @@
+"""A rehearsal of a scale: what it shortens, what it counts, and what it says of calls that would fail."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from common.experiments.execution import parameters_of
+from common.workflow.cost import costs
+from common.workflow.discovery import discover
+from common.workflow.footprint import Footprint, at_once, shortage
+from common.workflow.rehearse import Terms, rehearse_all
+from common.workflow.rehearsed import provide, rehearsals, rehearsed
+from common.workflow.rehearsed_call import Rehearsing, Stage, rehearse
+from tests.conftest import ROOT, Project
+
+HEAD = """
+import torch
+from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+
+
+class Parameters(ExperimentParameters):
+    learning_rate: float = Field(0.1, gt=0, description="step size", source="ours")
+    steps: int = Field(100, ge=1, unit="steps", description="length", source="ours")
+    images: int = Field(1000, ge=1, unit="images", description="data", source="ours")
+    width: int = Field(8, ge=1, description="entries of the weights", source="ours")
+    dataset: DatasetName = Field("mutag", description="data", source="ours")
+
+
+def run(runs, context):
+"""
+TRAINS = """
+    data = [torch.ones(run.images, 250) for run in runs]
+    weights = torch.nn.Parameter(torch.ones(len(runs), runs[0].width, device=context.device))
+    steps = torch.optim.SGD([weights], lr=0.1, momentum=0.9)
+    momentum = None
+    state = context.restore() or {"step": 0, "momentum": None}
+    momentum = state["momentum"]
+    for step in range(state["step"], runs[0].steps):
+        gradient = weights.detach() * 0.1
+        momentum = gradient if momentum is None else MOVED + gradient
+        context.progress(step + 1, runs[0].steps)
+        context.checkpoint({"step": step + 1, "momentum": momentum})
+    for run in runs:
+        context.save(run, "weights", {"w": weights.detach()[0]})
+        context.record(run, loss=float(momentum.sum()))
+"""
+STARTS = """
+    for run in runs:
+        started = context.artifact(run, "start", "weights")["w"]
+        context.record(run, loss=float((started * torch.ones(run.width)).sum()))
+"""
+CONFIG = """
+descent:
+  grid: {seed: 30}
+  together: [seed]
+  rehearsal: {lengths: {steps: 4}, sizes: {images: 100}}
+  resources:
+    paper: {gpus: 1}
+measurement:
+  needs:
+    start: {experiment: descent, match: [seed]}
+  grid: {seed: 30}
+  together: [seed]
+  scales:
+    paper: {width: 8}
+"""
+
+
+def plant(project: Project, body: str, config: str = CONFIG) -> None:
+    """Two experiments in the place of the example's: one that trains, one that starts from it."""
+    project.file("config.yaml").write_text(config)
+    project.file("descent.py").write_text(HEAD + body)
+    project.file("measurement.py").write_text(HEAD + STARTS)
+
+
+def rehearsing(project: Project, tmp_path: Path, available_gb: float = 4.0, **terms: Any) -> dict[str, Rehearsing]:
+    """What comes of the calls of both experiments, in this process."""
+    replication = project.replication()
+    stage = Stage(project.folders, tmp_path / "scratch", torch.device("cpu"), available_gb, **terms)
+    return {
+        name: rehearse(stage, replication, call)
+        for name in replication.experiments
+        for call in rehearsals(replication, name, "paper")
+    }
+
+
+@pytest.fixture(autouse=True)
+def every_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPLICATIONS_CHECKPOINT_SECONDS", "0")
+
+
+def test_every_call_of_every_paper_can_be_shortened_at_two_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    for replication in discover(ROOT).values():
+        for experiment in replication.experiments:
+            for call in rehearsals(replication, experiment, "paper"):
+                small, large = rehearsed(replication), rehearsed(replication, 2)
+                for run in call.runs:
+                    for at in (small, large):
+                        parameters_of(at.shortened(run), at)
+
+
+def test_lengths_are_cut_sizes_divided_and_all_else_stays(in_process: Project) -> None:
+    plant(in_process, TRAINS)
+    replication = in_process.replication()
+    run = replication.runs("descent", "paper")[0]
+    assert rehearsed(replication).shortened(run).settings == {"seed": 0, "images": 10, "steps": 4}
+    assert rehearsed(replication, 2).shortened(run).settings["images"] == 20
+    in_process.edit("config.yaml", "steps: 4}, sizes: {images: 100}", "steps: 400}, sizes: {images: 900}")
+    replication = in_process.replication()
+    assert rehearsed(replication).shortened(run).settings == {"seed": 0, "steps": 100}
+
+
+def test_calls_of_one_kind_are_rehearsed_once_with_two_seeds(in_process: Project) -> None:
+    in_process.edit("config.yaml", "[0.1, 0.5, 3.0]\n    seed: 5\n  together", "[0.1, 0.5]\n    seed: 7\n  together")
+    replication = in_process.replication()
+    (call,) = rehearsals(replication, "descent", "paper")
+    assert (call.seeds, [run.axes["seed"] for run in call.runs]) == (7, [0, 1])
+    in_process.edit("config.yaml", "steps: 40", "steps: 40, pause: 0.1")
+    in_process.edit("config.yaml", "learning_rate: [0.1, 0.5]\n", "pause: [0, 0.5]\n")
+    assert len(rehearsals(in_process.replication(), "descent", "paper")) == 2
+
+
+def test_a_call_that_is_well_is_interrupted_resumed_and_counted(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, TRAINS.replace("MOVED", "momentum.to(context.device)"))
+    found = rehearsing(in_process, tmp_path)
+    assert {name: (one.status, one.reason) for name, one in found.items()} == {
+        "descent": ("ok", ""),
+        "measurement": ("ok", ""),
+    }
+    descent = found["descent"]
+    assert descent.checkpoints == 4
+    assert descent.counted_gb is not None
+    assert descent.counted_gb == pytest.approx((0.001, 0.030), abs=0.0011)  # 1,000 rows of 250 numbers a seed
+    assert not in_process.root.joinpath("results", "paper").exists()
+
+
+def test_a_call_that_needs_45_gb_is_refused_with_what_would_fit(in_process: Project, tmp_path: Path) -> None:
+    body = TRAINS.replace("MOVED", "momentum.to(context.device)")
+    plant(in_process, body, CONFIG.replace("  resources:", "  base: {images: 1500000}\n  resources:", 1))
+    in_process.edit("config.yaml", "sizes: {images: 100}", "sizes: {images: 100000}")
+    found = rehearsing(in_process, tmp_path, available_gb=16.0)["descent"]
+    assert found.status == "refused"
+    assert found.reason == "its 30 seeds at once need 45.0 GB of 16.0 GB that there are; 10 at a time would fit"
+
+
+def test_state_that_stays_on_the_host_is_told_on_a_machine_without_gpu(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, TRAINS.replace("MOVED", "0.9 * momentum"))
+    found = rehearsing(in_process, tmp_path)["descent"]
+    assert found.status == "failed"
+    assert found.reason == (
+        "resumed from its checkpoint: RuntimeError: a tensor of the checkpoint is still on the host in add(): a GPU "
+        "would refuse it; move what restore() returns to context.device"
+    )
+
+
+def test_an_artifact_of_another_shape_is_told_with_where_it_comes_from(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, TRAINS.replace("MOVED", "momentum.to(context.device)"))
+    in_process.edit("config.yaml", "paper: {width: 8}", "paper: {width: 16}")
+    found = rehearsing(in_process, tmp_path)["measurement"]
+    assert found.status == "failed"
+    assert found.reason == (
+        "RuntimeError: The size of tensor a (8) must match the size of tensor b (16) at non-singleton dimension 0 "
+        "(it starts from descent)"
+    )
+
+
+def test_a_data_set_that_cannot_be_had_is_one_sentence(
+    in_process: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("REPLICATIONS_MIRROR", "REPLICATIONS_CACHE"):
+        monkeypatch.setenv(name, str(tmp_path / "empty"))
+    body = '\n    context.data("imagenet32")\n' + TRAINS.replace("MOVED", "momentum")
+    plant(in_process, body)
+    found = rehearsing(in_process, tmp_path)
+    assert (found["descent"].status, found["descent"].reason.count("\n")) == ("unavailable", 0)
+    assert "imagenet32" in found["descent"].reason
+    assert found["measurement"].reason.startswith("it starts from decay/descent/seed=0 (start)")
+
+
+def test_artifacts_of_one_seed_stand_in_for_those_of_another(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, TRAINS.replace("MOVED", "momentum.to(context.device)"))
+    rehearsing(in_process, tmp_path)
+    small = rehearsed(in_process.replication())
+    stage = Stage(in_process.folders, tmp_path / "scratch", torch.device("cpu"), 4.0)
+    third = [small.runs("measurement", "paper")[2]]
+    assert provide(small, stage.results(1), third, stage.results(1)) == []
+    assert stage.results(1).folder(small.runs("descent", "paper")[2]).is_dir()
+
+
+def test_how_many_seeds_fit() -> None:
+    one, ten = Footprint(1e9, 1e9), Footprint(10e9, 10e9)
+    assert [at_once(one, ten, 10, room) for room in (1e9, 2e9, 7e9, 40e9)] == [0, 1, 3, 10]
+    assert shortage(one, ten, 10, 20e9) == ""
+    assert shortage(one, ten, 10, 1e9) == (
+        "its 10 seeds at once need 20.0 GB of 1.0 GB that there are; one alone needs 2.0 GB"
+    )
+
+
+def test_the_real_call_is_begun_and_kept_as_a_trial_for_the_plan(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, TRAINS.replace("MOVED", "momentum.to(context.device)"))
+    found = rehearsing(in_process, tmp_path, seconds=0.5)
+    assert found["descent"].real_seconds is not None
+    assert found["measurement"].untimed == ""
+    replication = in_process.replication()
+    costs_now = {cost.experiment: cost for cost in costs(replication, "paper", in_process.folders.store)}
+    assert costs_now["descent"].basis == ("trial (cpu)",)
+    assert (costs_now["descent"].runs, not in_process.root.joinpath("results", "paper").exists()) == (30, True)
+
+
+def test_records_that_depend_on_an_interruption_are_told(in_process: Project, tmp_path: Path) -> None:
+    body = TRAINS.replace("MOVED", "momentum.to(context.device)")
+    plant(in_process, body)
+    assert {one.status for one in rehearsing(in_process, tmp_path, again=True).values()} == {"ok"}
+    plant(in_process, body.replace('state["momentum"]\n', "None\n"))
+    assert rehearsing(in_process, tmp_path / "other", again=True)["descent"].reason == (
+        "it records other numbers when it is interrupted and resumed than in one go"
+    )
+
+
+@pytest.mark.slow
+def test_the_command_names_a_process_that_died_and_goes_on(in_process: Project) -> None:
+    """One call ends its process, the next is rehearsed by another process; nothing of it enters results."""
+    dies = "\n    import os\n    if runs[0].width == 8:\n        os._exit(9)\n"
+    config = CONFIG.replace("  grid: {seed: 30}", "  grid: {width: [8, 9], seed: 2}", 1).replace(
+        "match: [seed]", "match: [seed], where: {width: 9}"
+    )
+    plant(in_process, dies + TRAINS.replace("MOVED", "momentum.to(context.device)"), config)
+    found = list(rehearse_all(in_process.folders, ["decay/descent"], "paper", Terms(device="cpu")))
+    said = [(line["setting"], line["status"]) for line in found if "status" in line]
+    assert said == [("width=8", "failed"), ("width=9", "ok")]
+    assert not list(in_process.root.glob("results/.rehearsal-*"))
