@@ -6,6 +6,7 @@ Exit codes: 0 every run has an outcome, 1 a run failed, 2 a user's mistake, 3 un
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -189,13 +190,27 @@ def rehearse(
 
     folders, chosen = _folders(), _scale(scale)
     terms = Terms(device, 60 * minutes, memory, real_seconds=seconds, again=again)
-    found = []
+    found = list(_device_checks(folders.root)) if device == "cuda" and not targets else []
     for line in rehearse_all(folders, targets or [], chosen, terms):
         found.append(line)
         print(rehearsal_line(line), file=sys.stderr, flush=True)
     keep(found, folders, chosen)
     print(as_json(found), end="") if json else rehearsal_table(found)
     raise typer.Exit(int(any(line.get("status") == "failed" or line.get("analysis") for line in found)))
+
+
+def _device_checks(root: Path) -> Iterator[dict[str, Any]]:
+    """Look at the GPU first; a line each on standard error."""
+    import torch
+
+    from common.workflow.device_checks import device_checks
+    from common.workflow.rehearse import check_device
+    from common.workflow.tables import rehearsal_line
+
+    check_device("cuda")
+    for check in device_checks(torch.device("cuda"), root):
+        print(rehearsal_line(check), file=sys.stderr, flush=True)
+        yield {"paper": "", "experiment": "device", **check}
 
 
 @app.command()

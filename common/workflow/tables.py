@@ -131,6 +131,8 @@ def _disk(found: "Sequence[ExperimentCost]") -> str:
 
 def rehearsal_line(line: Mapping[str, Any]) -> str:
     """What came of a call, or of the metrics and figures of an experiment, as one line."""
+    if "check" in line:
+        return f"{line['check']}: {line['status']}{': ' if line['reason'] else ''}{line['reason']}"
     name = f"{line['paper']}/{line['experiment']}"
     if "analysis" in line:
         return f"{name}: metrics and figures: {'; '.join(line['analysis']) or 'ok'}"
@@ -144,7 +146,7 @@ def rehearsal_table(found: Sequence[Mapping[str, Any]]) -> None:
     """Print what came of a rehearsal: a line an experiment, then each call that is not ok with its sentence."""
     outcomes = ("ok", "refused", "unavailable", "failed")
     table = _table(["experiment", ">calls", *(f">{status}" for status in outcomes), ">memory", ">measured", "made"])
-    calls = [line for line in found if "analysis" not in line]
+    calls = [line for line in found if "setting" in line]
     for name in dict.fromkeys((line["paper"], line["experiment"]) for line in calls):
         mine = [line for line in calls if (line["paper"], line["experiment"]) == name]
         counts = Counter(line["status"] for line in mine)
