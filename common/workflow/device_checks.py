@@ -129,7 +129,8 @@ def _trained(first: torch.device, second: torch.device, steps: int) -> torch.Ten
 
 def _network() -> nn.Module:
     source = torch.Generator().manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Conv2d(8, 8, 3), nn.Tanh(), nn.Flatten(), nn.Linear(128, 5))
+    convolutions = (nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Conv2d(8, 8, 3), nn.Tanh())
+    model = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(128, 5))
     with torch.no_grad():
         for weights in model.parameters():
             weights.copy_(torch.randn(weights.shape, generator=source) / 5)

@@ -150,11 +150,11 @@ def rehearsal_table(found: Sequence[Mapping[str, Any]]) -> None:
     for name in dict.fromkeys((line["paper"], line["experiment"]) for line in calls):
         mine = [line for line in calls if (line["paper"], line["experiment"]) == name]
         counts = Counter(line["status"] for line in mine)
-        many = [str(counts[status] or "") for status in outcomes]
+        many = [str(len(mine)), *(str(counts[status] or "") for status in outcomes)]
         counted = max((line["counted_gb"][1] for line in mine if line.get("counted_gb")), default=0.0)
         measured = max(line.get("measured_gb", 0.0) for line in mine)
         made = ", ".join(sorted({data for line in mine for data in line["made"]}))
-        table.add_row("/".join(name), str(len(mine)), *many, f"{counted:.2f} GB", f"{measured:.2f} GB", made)
+        table.add_row("/".join(name), *many, f"{counted:.2f} GB", f"{measured:.2f} GB", made)
     console = _console(table)
     console.print(table)
     for line in found:
