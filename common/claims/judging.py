@@ -127,7 +127,7 @@ def _before(amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Seque
     if not former.decides:
         same = "Nothing that decides it was changed."
         made = "Its numbers were made otherwise, and these are made as now." if former.metrics else same
-        reason = "It had other settings, and these runs are of the present ones." if former.settings else made
+        reason = "It asked for other settings; what decides is as it was." if former.settings else made
         return {**entry, "reason": reason}
     try:
         if len(table):

@@ -42,7 +42,7 @@ def test_a_former_rule_may_read_what_is_gone(claim, runs) -> None:
         (
             {"settings": "seeds of batch 32", "statement": "It held."},
             "statement “It held.”; settings seeds of batch 32",
-            "It had other settings, and these runs are of the present ones.",
+            "It asked for other settings; what decides is as it was.",
         ),
         (
             {"metrics": "judged up to an error of 20 %", "size": {"reported": 3}},
