@@ -21,7 +21,7 @@ ROUNDING = 1e-12
 DISCRETE = {
     "*accuracy*": "a share of a few thousand examples",
     "*_error": "a share of a few thousand examples",
-    "error_gap": "a difference of two such shares",
+    "error_gap*": "a difference of two such shares",
     "test_error_rise": "a difference of two such shares",
     "*violations": "a share of pairs of examples",
     "*share*": "a share of a few draws",
