@@ -1,5 +1,7 @@
 """What each seed alone says of a claim: the parts of which the judged estimate is made."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,6 +49,22 @@ def by_seed(claim: Claim, cells: Cells) -> Array:
             return _association(estimate, cells)
 
 
+def reference(claim: Claim, cells: Cells) -> Array | None:
+    """What the differences of `by_seed` are taken from, the other arm of each seed; None for what is no difference.
+
+    Returns:
+        [seeds]; nan where the arms have no common range.
+    """
+    estimate = claim.estimate
+    match estimate:
+        case estimates.PairedDifference():
+            return np.asarray(cells.values(estimate.metric, 1).mean(-1))
+        case estimates.DifferenceAtEqual():
+            return _over_seeds(estimate, cells, _level_of_the_other)
+        case _:
+            return None
+
+
 def _first(of: Array, than: Array) -> Array:
     """1 where one arm comes first in more of a seed's settings, 0 where the other does, nan where neither.
 
@@ -58,6 +76,11 @@ def _first(of: Array, than: Array) -> Array:
 
 
 def _gaps(estimate: DifferenceAtEqual, cells: Cells) -> Array:
+    return _over_seeds(estimate, cells, difference_over_common_range)
+
+
+def _over_seeds(estimate: DifferenceAtEqual, cells: Cells, compared: Callable[..., float]) -> Array:
+    """The mean over settings of what `compared` makes of the two arms' curves, x, y, other_x, other_y, by seed."""
     gaps = []
     for seed in range(cells.seeds):
         parts = []
@@ -66,7 +89,7 @@ def _gaps(estimate: DifferenceAtEqual, cells: Cells) -> Array:
                 (cells.curve(estimate.equal, seed, setting, arm), cells.curve(estimate.metric, seed, setting, arm))
                 for arm in (0, 1)
             )
-            parts.append(difference_over_common_range(x, y, other_x, other_y))
+            parts.append(compared(x, y, other_x, other_y))
         gaps.append(float(np.mean(parts)))
     return np.array(gaps)
 
@@ -84,6 +107,11 @@ def difference_over_common_range(x: Array, y: Array, other_x: Array, other_y: Ar
     if len(points) == 1:
         return float(gaps[0])
     return float(np.trapezoid(gaps, points) / (high - low))
+
+
+def _level_of_the_other(x: Array, y: Array, other_x: Array, other_y: Array) -> float:
+    """Mean of other_y over the same range."""
+    return difference_over_common_range(other_x, other_y, x, np.zeros_like(y))
 
 
 def _last_time(points: Array, x: Array, y: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from common.claims.by_seed import by_seed
+from common.claims.by_seed import by_seed, reference
 from common.claims.cells import DIVERGED, Cells, axes_of, metrics_of, select
 from common.claims.checking import check
 from common.claims.estimates import SEED
@@ -42,15 +42,9 @@ def parts(claim: Claim, table: pd.DataFrame, *, scale: str) -> tuple[Part, ...]:
         Nothing where the runs do not hold what the rule reads, or no seed is complete. Seeds that decide nothing (no
         finite value, no variation to relate, neither arm first) are left out.
     """
-    read = {
-        "regime_reached",
-        *claim.estimate.variables(),
-        *(axis for arm in claim.estimate.selections() for axis in arm),
-    }
-    if not len(table) or not read <= {*table.columns, DIVERGED}:
+    table, axes = _read(claim, table)
+    if not len(table):
         return ()
-    axes = axes_of(table)
-    table = table[[name for name in table.columns if name in {"run", "outcome", *axes, *read}]]
     try:
         check(claim, metrics_of(table, axes), axes)
         used, _ = unseen(claim, table, axes, scale)
@@ -60,6 +54,37 @@ def parts(claim: Claim, table: pd.DataFrame, *, scale: str) -> tuple[Part, ...]:
     except UserError:
         return ()
     return tuple(sorted(found, key=lambda part: int(part.label))) if claim.estimate.stochastic else tuple(found)
+
+
+def reference_level(claim: Claim, table: pd.DataFrame, *, scale: str) -> float | None:
+    """What a difference is taken from: the other arm's value, its mean over the seeds that decide.
+
+    Returns:
+        None for what is no difference, and where the other arm is not above zero in each of these seeds, so that no
+        share of it can be said.
+    """
+    table, axes = _read(claim, table)
+    if not len(table):
+        return None
+    try:
+        used, _ = unseen(claim, table, axes, scale)
+        found = reference(claim, select(claim, used, axes))
+    except UserError:
+        return None
+    return float(found.mean()) if found is not None and len(found) and (found > 0).all() else None
+
+
+def _read(claim: Claim, table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The columns that a claim reads, and the axes; no row where a column is missing."""
+    read = {
+        "regime_reached",
+        *claim.estimate.variables(),
+        *(axis for arm in claim.estimate.selections() for axis in arm),
+    }
+    if not len(table) or not read <= {*table.columns, DIVERGED}:
+        return table[:0], ()
+    axes = axes_of(table)
+    return table[[name for name in table.columns if name in {"run", "outcome", *axes, *read}]], axes
 
 
 def _parts(claim: Claim, table: pd.DataFrame, axes: Sequence[str], *, counts: bool) -> list[Part]:

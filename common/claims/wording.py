@@ -20,6 +20,11 @@ def rule_text(claim: Claim) -> str:
     return text
 
 
+def quantity_text(claim: Claim) -> str:
+    """What is estimated: the rule without its region."""
+    return _estimate_text(claim.estimate, claim.accept)
+
+
 def former_text(former: FormerRule, claim: Claim) -> str:
     """What `claim` was before an amendment: its rule if that read otherwise, and each other field that changed."""
     others = former.model_dump(mode="json", include=former.model_fields_set - _IN_THE_RULE)

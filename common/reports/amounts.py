@@ -2,7 +2,8 @@
 
 import math
 
-from common.claims.verdicts import Verdict
+from common.claims.schema import Accept
+from common.claims.verdicts import CONTRADICTED, Verdict
 from common.reports.judgements import ClaimRow
 from common.reports.text import number
 
@@ -11,6 +12,12 @@ ROUNDING = 1e-12
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0}
+_WITHOUT_SCALE = (None, "nats")
+"""Units in which a reader cannot tell much from little."""
+
+MENTIONED = 0.005
+"""A smaller share of the other arm's value is said by the amount alone."""
+
 _DIFFERENCES = ("paired_difference", "difference_at_equal")
 _SHARES = ("proportion", "earlier")
 
@@ -31,13 +38,41 @@ def measured_text(claim: ClaimRow) -> str:
     if straddles and _base(verdict) is None:
         ends = sorted([(abs(low or 0), "lower"), (high or 0, "higher")], key=lambda end: end[1] == word)
         between = " to ".join(f"{_said(value)} {side}" for value, side in ends)
-        return f"{word} by {_said(abs(verdict.estimate))}{_unit(verdict)} ({between}{_of_seeds(verdict)})"
-    return f"{word} by {_amount(verdict, kind)}"
+        amount = f"{_said(abs(verdict.estimate))}{_unit(verdict)} ({between}{_of_seeds(verdict)})"
+        return f"{word} by {_with_share(amount, claim)}"
+    return f"{word} by {amount_text(claim)}"
+
+
+def only_too_small(verdict: Verdict) -> str:
+    """What is contradicted where the interval reaches into the accepted region: an effect large enough to count."""
+    effect, boundary = verdict.smallest_effect, Accept(**verdict.accept).boundary if verdict.accept else None
+    if verdict.verdict != CONTRADICTED or verdict.interval is None or effect is None or boundary is None:
+        return ""
+    low, high = verdict.interval
+    if Accept(**verdict.accept).excludes(-math.inf if low is None else low, math.inf if high is None else high):
+        return ""
+    base = _base(verdict)
+    size = f"{_said(effect)}{_unit(verdict)}" if base is None else f"a factor of {_said(base**effect)}"
+    side = "the direction" if boundary == 0 else f"on which side of {_said(boundary)} it lies"
+    return f"the interval leaves {side} open, but excludes an effect of {size}, the smallest that counts"
 
 
 def amount_text(claim: ClaimRow) -> str:
     """The same without the direction of a difference, which the sentence around it says: "11.1 points (2.8 to …)"."""
-    return _amount(claim.shown, _kind(claim))
+    return _with_share(_amount(claim.shown, _kind(claim)), claim)
+
+
+def _with_share(amount: str, claim: ClaimRow) -> str:
+    """An amount with what share of the other arm's value it is, where its unit has no scale of its own."""
+    verdict, level = claim.shown, claim.headline.level if claim.headline else None
+    if not level or verdict.estimate is None or verdict.unit not in _WITHOUT_SCALE:
+        return amount
+    share = abs(verdict.estimate) / level
+    if share < MENTIONED:
+        return amount
+    said = f"{_said(round(100 * share))} %" if share < 2 else f"{_said(float(f'{share:.2g}'))} times"
+    beside = f"{said} {'of ' if share < 2 else ''}the other arm's {_said(level)}"
+    return f"{amount[:-1]}; {beside})" if amount.endswith(")") else f"{amount} ({beside})"
 
 
 def _kind(claim: ClaimRow) -> str:

@@ -56,6 +56,10 @@ _TICK = re.compile(r'<path id="([^"]+)" d="M0 0L[-\d.]+ [-\d.]+" style="stroke:'
 _MARKS = re.compile(r'(<g clip-path="[^"]*")>((?:<use [^>]*/>){2,})</g>')
 _INHERITED = re.compile(r'style="((?:fill|stroke|fill-opacity|stroke-opacity|stroke-width):[^;"]*;?)+"')
 
+_CLIP = re.compile(r"<clipPath[^>]*>\s*<rect ([^>]*)/>")
+_PLACES = re.compile(r'\b(x|y|width|height)="(-?[\d.]+)"')
+_ABOVE, _BELOW, _LEFT, _RIGHT = 20.0, 32.0, 62.0, 10.0  # points around panels: title, axis with its label, last tick
+
 WIDTH, HEIGHT, MARGIN = 220.0, 44.0, 8.0
 _CURVE, _HUNDREDTHS = re.compile(r' d="[^"]{60,}"'), re.compile(r"-?\d+\.\d{2,}")
 """Paths of many points, of which nobody sees a tenth of a pixel: a page stays small."""
@@ -97,9 +101,48 @@ def inline_svg(content: str, prefix: str, title: str, rows: Sequence[Row] = ()) 
         width=width,
         height=height,
         most=1.6 * width,
-        least=0.78 * width,
+        least=least_width(width),
     )
     return head + Markup(body)
+
+
+def thumbnail(content: str, address: str, title: str) -> Markup:
+    """The first row of panels of an SVG file at `address`, without what stands around them; all where there is none.
+
+    Raises:
+        ValueError: `content` has no <svg> element with a viewBox.
+    """
+    opening = _ROOT.search(content)
+    found = re.search(r'viewBox="([-\d. ]+)"', opening.group()) if opening else None
+    if found is None:
+        raise ValueError(f"{title}: not an SVG with a viewBox.")
+    left, top, width, height = (float(part) for part in found[1].split())
+    box = _first_row(content, (left, top, left + width, top + height))
+    wide, high = box[2] - box[0], box[3] - box[1]
+    window = f'width="{wide:g}" height="{high:g}" viewBox="{box[0]:g} {box[1]:g} {wide:g} {high:g}"'
+    frame = f'x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}"'
+    inside = Markup('<svg {}><image href="{}" {}/></svg>').format(Markup(window), address, Markup(frame))
+    shown = Markup('<svg viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">{}</svg>')  # the inner one cuts
+    return shown.format(wide, high, title, inside)
+
+
+def _first_row(content: str, page: tuple[float, ...]) -> tuple[float, ...]:
+    """Left, top, right and bottom of the first row of panels with titles and labels."""
+    rects = [{name: float(place) for name, place in _PLACES.findall(rect)} for rect in _CLIP.findall(content)]
+    boxes = [(r["x"], r["y"], r["x"] + r["width"], r["y"] + r["height"]) for r in rects if len(r) == 4]
+    if not boxes:
+        return page
+    end = min(bottom for _, _, _, bottom in boxes)
+    row = [box for box in boxes if box[1] < end]
+    lower = min((top - _ABOVE for _, top, _, _ in boxes if top >= end), default=math.inf)
+    inner = (min(box[0] for box in row) - _LEFT, min(box[1] for box in row) - _ABOVE)
+    outer = (max(box[2] for box in row) + _RIGHT, min(max(box[3] for box in row) + _BELOW, lower))
+    return (*map(max, inner, page[:2]), *map(min, outer, page[2:]))
+
+
+def least_width(width: float) -> float:
+    """Below so many CSS pixels the text of a drawing, `width` points wide, is too small: then it scrolls sideways."""
+    return (0.78 if width <= 480 else 1.0) * width
 
 
 def class_rules() -> str:

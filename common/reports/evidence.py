@@ -1,12 +1,14 @@
 """What is known of a paper: this machine's analysis, and the evidence that was published."""
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import RootModel
+from pydantic import RootModel, ValidationError
 
+from common.claims import Claim
 from common.claims.verdicts import Verdict
 from common.experiments.config import ExperimentConfig, ReplicationConfig
 from common.experiments.outcomes import COMPUTED
@@ -23,7 +25,7 @@ from common.reports.formats import (
 )
 from common.reports.judgements import ClaimRow, Judged
 from common.reports.published import Published, published_scales
-from common.sources import load_typed
+from common.sources import load_typed, read_content
 
 
 class _ClaimStubs(RootModel[list[ClaimStub]]):
@@ -152,6 +154,16 @@ class Evidence:
         return {stub.id: stub for stub in load_typed(path, _ClaimStubs).root} if path.is_file() else {}
 
     @cached_property
+    def rules(self) -> dict[str, Claim]:
+        """The rules of claims.yaml by id; a draft that is no rule yet has none."""
+        path = self.paper_dir / "claims.yaml"
+        found = {}
+        for entry in read_content(path) if path.is_file() else []:
+            with suppress(ValidationError):
+                found[entry["id"]] = Claim.model_validate(entry)
+        return found
+
+    @cached_property
     def claims(self) -> list[ClaimRow]:
         """One row a claim, in the order of claims.yaml, then those that only evidence knows."""
         stubs = dict(self.written)
@@ -187,12 +199,27 @@ class Evidence:
         experiment = verdict.experiment or ""
         tables = place.metrics if place else self._live_metrics
         errors = estimator_errors(stub.quantity, tables.get(experiment, [])) if stub and stub.quantity else ()
+        level = self._level(verdict, tables)
         if place is None:
-            return Judged(verdict, verdict.scale or self.scale, errors)
+            return Judged(verdict, verdict.scale or self.scale, errors, level=level)
         changed = self._code_changed(experiment, place.experiments.get(experiment))
-        return Judged(
-            verdict, place.scale, errors, published=True, commit=place.commit_of(verdict), code_changed=changed
-        )
+        found = Judged(verdict, place.scale, errors, published=True, code_changed=changed, level=level)
+        return replace(found, commit=place.commit_of(verdict))
+
+    def _level(self, verdict: Verdict, tables: dict[str, list[dict[str, Any]]]) -> float | None:
+        """What a difference is taken from, by the runs that it was read from; a logarithm has no share."""
+        rule = self.rules.get(verdict.id)
+        if rule is None or verdict.estimate is None or rule.experiment != verdict.experiment:
+            return None
+        estimate = rule.estimate
+        if estimate.kind not in ("paired_difference", "difference_at_equal") or estimate.metric.startswith("log"):
+            return None
+        import pandas as pd
+
+        from common.claims.parts import reference_level
+
+        rows = pd.DataFrame(tables.get(rule.experiment, []))
+        return reference_level(rule, rows, scale=verdict.scale or self.scale)
 
     def finished(self, judged: Judged) -> str | None:
         """When the last run behind a verdict ended."""

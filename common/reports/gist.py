@@ -68,6 +68,21 @@ class Told:
     changed: str | None
     missing: list[str]
 
+    @property
+    def groups(self) -> list[tuple[str, str, list[tuple[ClaimRow, str]]]]:
+        """The evidence by verdict, ours apart: what a group is called, its verdict, its claims."""
+        found: dict[tuple[str, bool], list[tuple[ClaimRow, str]]] = {}
+        for row, address in self.evidence:
+            found.setdefault((row.name, row.stub.polarity == "our_finding"), []).append((row, address))
+        return [(_called(name, ours, len(rows)), name, rows) for (name, ours), rows in found.items()]
+
+
+def _called(verdict: str, ours: bool, count: int) -> str:
+    """ "reproduced", "3 claims reproduced", "our finding reproduced", "2 of our findings reproduced"."""
+    if count == 1:
+        return f"our finding {verdict}" if ours else verdict
+    return f"{count} of our findings {verdict}" if ours else f"{count} claims {verdict}"
+
 
 def tell_findings(
     findings: Sequence[Finding],

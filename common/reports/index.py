@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from common.claims.verdicts import VERDICTS
 from common.experiments.scales import SCALES
 from common.reports.board import write_board
+from common.reports.drawing import thumbnail
 from common.reports.evidence import Evidence
 from common.reports.formats import scale_rank
 from common.reports.gist import Told, read_synthesis, tell_findings
@@ -19,13 +22,13 @@ class PaperRow:
 
     Attributes:
         page: its page, seen from the index.
-        picture: the file and the title of its first finding's figure.
+        picture: its first finding's figure, cut to what it plots.
         told: its findings.
     """
 
     evidence: Evidence
     page: str | None
-    picture: tuple[str, str] | None
+    picture: Markup | None
     told: list[Told]
     counts: dict[str, int]
     exact: dict[str, int]
@@ -70,6 +73,7 @@ def build_index(root: Path, scale: str) -> Path:
         chance=chance(claim for _, claim, _ in claims),
         scale=scale,
         claims=claims,
+        fragile=[(row, claim, address) for row, claim, address in claims if claim.fragile],
     )
 
 
@@ -81,10 +85,11 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     figures = {f"{one.entry.experiment}/{one.entry.name}": one.entry.title for one in evidence.figures}
     wanted = [finding.figure for finding in evidence.paper.findings if finding.figure in figures] + list(figures)
     pictures = [(f"site/{evidence.name}/{name.replace('/', '-')}.svg", figures[name] or name) for name in wanted]
+    shown = next((picture for picture in pictures if (site.parent / picture[0]).is_file()), None)
     return PaperRow(
         evidence=evidence,
         page=f"site/{evidence.name}.html" if (site / f"{evidence.name}.html").is_file() else None,
-        picture=next((picture for picture in pictures if (site.parent / picture[0]).is_file()), None),
+        picture=thumbnail((site.parent / shown[0]).read_text(), *shown) if shown else None,
         told=tell_findings(evidence.paper.findings, claims, figures, lambda name: _address(evidence, claims[name])),
         counts=tally(evidence.claims, empirical=True),
         exact=tally(evidence.claims, empirical=False),

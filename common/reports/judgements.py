@@ -20,6 +20,7 @@ class Judged:
         errors: the estimators' own errors in the metrics that it speaks of.
         commit: the commit of its runs, if it was published.
         code_changed: whether the experiment's code differs from the published one; None where that is not known.
+        level: what a difference is taken from, the other arm's value, where it can be said.
     """
 
     verdict: Verdict
@@ -28,6 +29,7 @@ class Judged:
     published: bool = False
     commit: str | None = None
     code_changed: bool | None = None
+    level: float | None = None
 
     @property
     def weight(self) -> tuple[int, int, bool]:

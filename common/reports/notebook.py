@@ -94,6 +94,7 @@ def _start_kernel(folder: Path, environment: dict[str, str], scratch: Path) -> A
 
 def _converted(source: Path) -> Any:
     """The script as a notebook whose cell ids are their places, so that equal scripts give equal notebooks."""
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # jsonschema would compile 38 grammars: 3 s
     import jupytext
 
     notebook = jupytext.reads(source.read_text(), fmt="py:percent")

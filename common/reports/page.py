@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from common.files import atomic_path, published, remove_abandoned, write_atomically
-from common.reports.drawing import inline_svg
+from common.reports.drawing import inline_svg, least_width
 from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run, by_experiment, cost
 from common.reports.gist import tell_findings
@@ -47,8 +47,10 @@ class FigureView:
     def again(self) -> Markup | None:
         """The drawing a second time on its page, without its bytes."""
         box = re.search(r'viewBox="([-\d. ]+)"', self.drawing or "")
-        if self.drawing is None or box is None:
-            return self.drawing
+        if self.drawing is None:
+            return None
+        if box is None:
+            return Markup('<img loading="lazy" src="{}" alt="{}">').format(self.files["svg"], self.entry.title)
         shown = '<svg viewBox="{}" role="img" aria-label="{}"><use href="#{}-drawing"/></svg>'
         return Markup(shown).format(box[1], self.entry.title or self.entry.name, self.anchor)
 
@@ -141,8 +143,18 @@ def _view(evidence: Evidence, picture: Picture, beside: Path, prefix: str = "", 
         svg = inline_svg(source.read_text(), name, title, evidence.rows_of(picture))
         drawing = Markup(str(svg).replace("<svg ", f'<svg id="{escape(f"figure-{name}-drawing")}" ', 1))
     elif source:
-        drawing = Markup('<img loading="lazy" src="{}" alt="{}">').format(files["svg"], title)
+        drawing = _linked(source.read_text(), files["svg"], title)
     return FigureView(picture, drawing, files, evidence.deviation_ids(entry.experiment), f"figure-{name}")
+
+
+def _linked(content: str, address: str, title: str) -> Markup:
+    """A figure that is loaded as a file, as large as it would be inside the page."""
+    box = re.search(r'viewBox="([-\d. ]+)"', content)
+    width = float(box[1].split()[2]) if box else 0.0
+    size = (
+        Markup(' style="max-width:{:.0f}px;min-width:{:.0f}px"').format(1.6 * width, least_width(width)) if box else ""
+    )
+    return Markup('<img loading="lazy" src="{}" alt="{}"{}>').format(address, title, size)
 
 
 def _forget_others(beside: Path, figures: list[FigureView], notebook: bool, claims: Collection[str] = ()) -> None:

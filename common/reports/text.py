@@ -13,6 +13,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from common.reports.mathematics import with_mathematics
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_DASH = re.compile(" ([–—−]) ")
+_EXPONENT = re.compile(r"[-−]?\d+(?:\.\d+)?e[-+−]?\d+")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -77,8 +79,11 @@ def _parser() -> MarkdownIt:
 
 
 def prose(text: object) -> Markup:
-    """One line of Markdown (emphasis, code, links, `$mathematics$`), plain mathematics set; raw HTML stays text."""
-    return with_mathematics(_parser().renderInline(str(text or "")))
+    """One line of Markdown (emphasis, code, links, `$mathematics$`), plain mathematics set; raw HTML stays text.
+
+    No line begins with a dash or a minus that stands between two words.
+    """
+    return with_mathematics(_parser().renderInline(_DASH.sub("\u00a0\\1 ", str(text or ""))))
 
 
 def brief(statement: str) -> str:
@@ -134,6 +139,11 @@ def number(value: object, digits: int = 3) -> str:
 
 def _trimmed(text: str) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def without_exponents(sentence: str) -> str:
+    """A sentence whose numbers are written as `number` does: "−2.12e+05" as "−212 000"."""
+    return _EXPONENT.sub(lambda found: number(float(found[0].replace("−", "-"))), sentence)
 
 
 def interval_text(bounds: tuple[float | None, float | None] | None) -> str:

@@ -1,25 +1,21 @@
 """A page for every claim: rule, history, what each seed says at every scale, and how to repeat, cite and dispute it."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 from markupsafe import Markup
-from pydantic import ValidationError
 
 from common.claims import Claim
 from common.claims.parts import Part, parts
-from common.claims.wording import former_text, rule_text
+from common.claims.wording import former_text, quantity_text, rule_text
 from common.reports import citing
 from common.reports.evidence import Evidence
 from common.reports.judgements import ClaimRow, Judged
 from common.reports.render import write_page
 from common.reports.seed_plot import Axis, dot_plot, noun
-from common.sources import read_content
 
 
 @dataclass(frozen=True)
@@ -79,18 +75,8 @@ class _Maker:
         self.about = citing.project(evidence.root)
         self._tables: dict[tuple[str, bool, str], Any] = {}
 
-    @cached_property
-    def rules(self) -> dict[str, Claim]:
-        """The rules of claims.yaml by id; a draft that is no rule yet has none."""
-        path = self.evidence.paper_dir / "claims.yaml"
-        found = {}
-        for entry in read_content(path) if path.is_file() else []:
-            with suppress(ValidationError):
-                found[entry["id"]] = Claim.model_validate(entry)
-        return found
-
     def write(self, claim: ClaimRow, folder: Path) -> Path:
-        rule = self.rules.get(claim.id)
+        rule = self.evidence.rules.get(claim.id)
         finished = self.evidence.finished(claim.headline) if claim.headline else None
         sides = self._sides(rule, self.evidence.judgements.get(claim.id, []))
         return write_page(
@@ -101,6 +87,8 @@ class _Maker:
             claim=claim,
             verdict=claim.shown,
             rule=rule_text(rule) if rule else claim.shown.rule,
+            quantity=quantity_text(rule) if rule else "",
+            one=noun(claim.shown, 1),
             data=as_yaml(rule) if rule else "",
             changes=_changes(rule, sides) if rule else [],
             sides=sides,

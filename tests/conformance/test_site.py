@@ -6,6 +6,10 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
+import yaml
+
+from common.files import read_json
 from tests.conftest import ROOT, make_project
 
 PAPERS = {path.parent.name: path.parent for path in sorted((ROOT / "replications").glob("*/paper.yaml"))}
@@ -50,7 +54,10 @@ def _others() -> set[str]:
     }
 
 
-def test_every_page_is_built_from_the_published_evidence_by_what_make_site_installs(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of the published evidence, built by what `make site` installs without a word of complaint."""
+    tmp_path = tmp_path_factory.mktemp("site")
     project = make_project(tmp_path / "checkout", PAPERS)
     shutil.copytree(ROOT / "reports" / "published", project.root / "reports" / "published")
     others = _others()
@@ -61,9 +68,26 @@ def test_every_page_is_built_from_the_published_evidence_by_what_make_site_insta
     path = os.pathsep.join(filter(None, [str(startup), os.environ.get("PYTHONPATH")]))
     done = project.command("replicate", "site", PYTHONPATH=path)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    index = (project.root / "reports" / "index.html").read_text()
+    return project.root / "reports"
+
+
+def test_every_page_is_built_from_the_published_evidence_by_what_make_site_installs(reports: Path) -> None:
+    index = (reports / "index.html").read_text()
     for paper in PAPERS:
         assert f"site/{paper}.html" in index
-        page = (project.root / "reports" / "site" / f"{paper}.html").read_text()
+        page = (reports / "site" / f"{paper}.html").read_text()
         assert "could not be computed" not in page
         assert page.count("<figure ") >= 2
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_published_claim_has_a_page_and_every_page_a_claim(reports: Path, paper: str) -> None:
+    verdicts = [read_json(path) for path in ROOT.glob(f"reports/published/*/{paper}/verdicts.json")]
+    published = {verdict["id"] for of_scale in verdicts for verdict in of_scale}
+    written = {claim["id"] for claim in yaml.safe_load((PAPERS[paper] / "claims.yaml").read_text())}
+    pages = {page.stem: page.read_text() for page in (reports / "site" / paper).glob("*.html")}
+    assert published
+    assert pages.keys() == published | written
+    assert [name for name, page in pages.items() if f"<title>{name} · {paper}</title>" not in page] == []
+    links = set(re.findall(rf'href="site/{paper}/([^"]+)\.html"', (reports / "index.html").read_text()))
+    assert links == pages.keys()

@@ -123,6 +123,14 @@ def test_search_and_filters_narrow_the_claims_and_say_how_many_are_left(index: P
     assert set(index.locator(".entry:visible").evaluate_all("all => all.map(e => e.dataset.paper)")) == {"pacgen"}
 
 
+def test_the_ledger_can_show_fragile_verdicts_alone(index: Page) -> None:
+    index.get_by_role("checkbox", name="fragile").check()
+    assert shown(index) == index.locator(".entry[data-fragile]").count() > 0
+    listed = index.locator("details.fragile")
+    listed.locator("summary").click()
+    expect(listed.locator("li").first).to_contain_text("seed")
+
+
 def test_the_first_card_and_what_it_found_are_seen_on_the_first_screen(index: Page) -> None:
     card = index.locator(".card").first.bounding_box()
     assert card["y"] + card["height"] <= DESKTOP[1]
@@ -181,7 +189,7 @@ def test_the_index_works_by_keyboard_alone(index: Page) -> None:
     assert links[0].endswith("#main")
     assert any(link and link.endswith("site/pacgen.html") for link in links)
     verdicts = ["reproduced", "contradicted", "inconclusive", "not-decidable", "not-run"]
-    assert order[-7:] == ["words", *(f"verdict {name}" for name in verdicts), "paper"]
+    assert order[-8:] == ["words", *(f"verdict {name}" for name in verdicts), "fragile on", "paper"]
     assert shown(index) == index.locator(".entry[data-verdict=contradicted]").count() > 0
     index.keyboard.press("Tab")
     index.keyboard.press("Enter")

@@ -13,11 +13,13 @@
     const words = plain(form.elements.words.value).split(/\s+/).filter(Boolean);
     const verdicts = [...form.querySelectorAll("input[name=verdict]:checked")].map((box) => box.value);
     const paper = form.elements.paper.value;
+    const fragile = form.elements.fragile.checked;
     let shown = 0;
     for (const { element, text } of entries) {
       const fits =
         words.every((word) => text.includes(word)) &&
         (!verdicts.length || verdicts.includes(element.dataset.verdict)) &&
+        (!fragile || "fragile" in element.dataset) &&
         (!paper || paper === element.dataset.paper);
       element.hidden = !fits;
       shown += fits;

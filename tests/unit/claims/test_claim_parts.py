@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from common.claims.parts import Part, parts
+from common.claims.parts import Part, parts, reference_level
 from tests.unit.claims.conftest import verdict
 
 GRID = {"arm": ["a", "b"], "size": list(range(8)), "seed": list(range(6))}
@@ -61,6 +61,28 @@ def test_seeds_that_had_been_seen_do_not_count_beside_fresh_ones(claim, runs) ->
     found = parts(rule, table, scale="laptop")
     assert [part.label for part in found if not part.counts] == ["0", "1"]
     assert np.mean([part.value for part in found if part.counts]) == verdict(rule, table).estimate == 3.0
+
+
+def test_a_difference_is_taken_from_the_mean_of_the_other_arm_over_the_seeds_that_decide(claim, runs) -> None:
+    table = runs({"arm": ["a", "b"], "seed": range(2)}, u=[[2.0, 9.0], [4.0, 8.0]])
+    arms = {"of": {"arm": "a"}, "minus": {"arm": "b"}}
+    rule = claim({"kind": "paired_difference", "metric": "u", **arms}, {"above": 0})
+    assert reference_level(rule, table, scale="laptop") == 6.0
+    assert (
+        reference_level(claim({"kind": "mean", "metric": "u", "over": "arm"}, {"above": 0}), table, scale="laptop")
+        is None
+    )
+    table.loc[3, "u"] = -8.0  # of an arm that changes sign nothing is a share
+    assert reference_level(rule, table, scale="laptop") is None
+
+
+def test_the_other_arm_of_a_difference_at_equal_is_its_mean_over_the_common_range(claim, runs) -> None:
+    table = runs({"arm": ["a", "b"], "seed": [0]})
+    table["loss"] = [[3.0, 1.0], [2.0, 0.0]]
+    table["curve"] = [[10.0, 10.0], [4.0, 2.0]]  # on the range from 1 to 2 the other falls from 4 to 3
+    arms = {"of": {"arm": "a"}, "minus": {"arm": "b"}}
+    rule = claim({"kind": "difference_at_equal", "metric": "curve", "equal": "loss", **arms}, {"above": 0})
+    assert reference_level(rule, table, scale="laptop") == pytest.approx(3.5)
 
 
 def test_an_exact_number_has_settings_in_place_of_seeds(claim, runs) -> None:

@@ -130,6 +130,7 @@ VERDICTS = [
         n=5,
         reason="At matched training loss there is no correlation larger than 0.07.",
         smallest_effect=0.3,
+        turns_without=[1, 3],
     ),
     verdict(
         "fig3-largest-batch-is-worst",

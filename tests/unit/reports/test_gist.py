@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 from pydantic import ValidationError
 
 from common.claims.verdicts import Verdict
 from common.experiments.paper import Finding, Synthesis
-from common.reports.amounts import amount_text, measured_text
+from common.reports.amounts import amount_text, measured_text, only_too_small
 from common.reports.formats import ClaimStub
-from common.reports.gist import misfit, open_points
+from common.reports.gist import Told, misfit, open_points
 from common.reports.judgements import ClaimRow, Judged
 from tests.unit.reports import samples
 
@@ -28,9 +29,9 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def row(kind: str = "mean", polarity: str = "claim", **measured: Any) -> ClaimRow:
+def row(kind: str = "mean", polarity: str = "claim", level: float | None = None, **measured: Any) -> ClaimRow:
     stub = ClaimStub(id="a", statement="A.", polarity=polarity, estimate={"kind": kind, **KINDS[kind]})
-    return ClaimRow(stub, Judged(Verdict("a", "A.", **measured), "laptop"), None)
+    return ClaimRow(stub, Judged(Verdict("a", "A.", **measured), "laptop", level=level), None)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,52 @@ def test_what_was_measured_reads_as_a_sentence_says_it(kind: str, measured: dict
 def test_an_amount_leaves_the_direction_to_the_sentence() -> None:
     lower = row("paired_difference", estimate=-11.1, interval=(-19.3, -2.8), n=5, unit="points")
     assert amount_text(lower) == "11.1 points (2.8 to 19.3 at 95 %, five seeds)"
+
+
+@pytest.mark.parametrize(
+    ("level", "unit", "said"),
+    [
+        (171000.0, None, "; 97 % of the other arm's 171\u202f000"),
+        (16600.0, "nats", "; 10 times the other arm's 16\u202f600"),
+        (171000.0, "points", ""),
+        (1e9, None, ""),
+        (None, None, ""),
+    ],
+)
+def test_an_amount_without_a_scale_is_said_beside_the_other_arm(
+    level: float | None, unit: str | None, said: str
+) -> None:
+    lower = row("difference_at_equal", level=level, estimate=-166000.0, interval=(-2e5, -1e5), n=5, unit=unit)
+    named = f" {unit}" if unit else ""
+    amount = f"166\u202f000{named} (100\u202f000 to 200\u202f000 at 95 %, five seeds{said})"
+    assert (measured_text(lower), amount_text(lower)) == (f"lower by {amount}", amount)
+
+
+@pytest.mark.parametrize(
+    ("other", "open_", "excluded"),
+    [
+        ({}, "the direction", "0.2 points"),
+        ({"unit": "natural logarithm"}, "the direction", "a factor of 1.22"),
+        ({"accept": {"above": 0.1}}, "on which side of 0.1 it lies", "0.2 points"),
+        ({"interval": (-0.4, -0.1)}, "", ""),
+        ({"verdict": "inconclusive"}, "", ""),
+        ({"smallest_effect": None}, "", ""),
+    ],
+)
+def test_a_contradiction_by_size_alone_says_so(other: dict[str, Any], open_: str, excluded: str) -> None:
+    small = {"verdict": "contradicted", "accept": {"above": 0.0}, "interval": (-0.4, 0.13), "smallest_effect": 0.2}
+    said = f"the interval leaves {open_} open, but excludes an effect of {excluded}, the smallest that counts"
+    assert only_too_small(Verdict("a", "A.", **({"unit": "points"} | small | other))) == said * bool(open_)
+
+
+def test_verdicts_under_a_sentence_are_said_together_and_ours_apart() -> None:
+    rows = [row(verdict="reproduced"), row(verdict="reproduced"), row(polarity="our_finding", verdict="reproduced")]
+    told = Told(finding("with care"), Markup(""), [(one, "") for one in [*rows, row(verdict="inconclusive")]], None, [])
+    assert [(said, len(found)) for said, _, found in told.groups] == [
+        ("2 claims reproduced", 2),
+        ("our finding reproduced", 1),
+        ("inconclusive", 1),
+    ]
 
 
 def finding(belief: str, text: str = "It falls by {a}.", **other: Any) -> Finding:

@@ -9,7 +9,7 @@ import pytest
 
 from common.claims.verdicts import Verdict
 from common.figures.style import FACE, GRID, INK, MUTED, PALETTE
-from common.reports.drawing import PAGE_COLOURS, accepted_text, inline_svg, interval_drawing, slug
+from common.reports.drawing import PAGE_COLOURS, accepted_text, inline_svg, interval_drawing, slug, thumbnail
 from common.reports.render import TEMPLATES
 from common.reports.sanitise import sanitised
 from common.reports.text import (
@@ -22,6 +22,7 @@ from common.reports.text import (
     number,
     prose,
     ranges,
+    without_exponents,
 )
 
 
@@ -49,6 +50,25 @@ from common.reports.text import (
 )
 def test_numbers_are_written_to_three_digits(value: object, shown: str) -> None:
     assert number(value) == shown
+
+
+def test_a_thumbnail_shows_the_first_row_of_panels_without_the_legend_above_and_the_row_below() -> None:
+    clip = '<clipPath id="{}"><rect x="{}" y="{}" width="100" height="80"/></clipPath>'
+    panels = [("a", 50, 90), ("b", 200, 90), ("c", 50, 230)]
+    drawing = f'<svg viewBox="0 0 400 350">{"".join(clip.format(*panel) for panel in panels)}</svg>'
+    shown = thumbnail(drawing, "site/a.svg", "A & B")
+    assert 'viewBox="0 70 310 132"' in shown
+    assert '<image href="site/a.svg" x="0" y="0" width="400" height="350"/>' in shown
+    assert 'aria-label="A &amp; B"' in shown
+    assert 'viewBox="0 0 400 350"' in thumbnail('<svg viewBox="0 0 400 350"></svg>', "a.svg", "A")
+
+
+def test_sentences_have_no_exponents() -> None:
+    assert without_exponents("[−2.12e+05, 1e-09] at e5 seeds") == "[−212\u202f000, 1 × 10⁻⁹] at e5 seeds"
+
+
+def test_no_line_begins_with_a_dash_between_words() -> None:
+    assert prose("test − training – both, 3 - 2") == "test\u00a0− training\u00a0– both, 3 - 2"
 
 
 def test_durations_memory_and_intervals_read_as_people_write_them() -> None:

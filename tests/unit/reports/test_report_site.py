@@ -105,11 +105,20 @@ def test_the_index_has_a_card_a_replication_what_we_know_and_a_line_a_claim(inde
     found, html = outline(index), index.read_text()
     assert "Does the metric follow the gap?" in found.text
     assert "Believe: Larger batches give a larger metric: their ranks correlate by 0.83" in found.text
-    assert "site/pacgen/batch_size-fig3.svg" in list(found.attributes("src"))
+    assert any('<image href="site/pacgen/batch_size-fig3.svg"' in card for card in html.split('class="picture"')[1:])
     known = html.split('id="synthesis"')[1].split("</section>")[0]
     assert "With care:" in known
     assert 'href="site/pacgen/fig3-gap-and-metric-agree.html"' in known
     assert html.count('<li class="entry ') == 3 * len(samples.VERDICTS)
+
+
+def test_the_index_lists_what_turns_without_which_seed(index: Path, fresh: Callable[..., Path]) -> None:
+    html = index.read_text()
+    listed = html.split('<details class="fragile">')[1].split("</details>")[0]
+    assert "1 fragile verdict: what turns without which seed" in listed
+    assert "pacgen: seed 1 or 3 of 5 at laptop scale" in listed
+    assert html.count('<li class="entry contradicted" data-verdict="contradicted" data-fragile ') == 1
+    assert "what turns without" not in build_index(fresh(), "laptop").read_text()
 
 
 def test_the_index_leads_to_the_page_of_a_claim_where_there_is_one(checkout: Path, tmp_path: Path) -> None:

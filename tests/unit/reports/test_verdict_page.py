@@ -87,7 +87,9 @@ def test_the_history_says_what_the_rule_was_what_it_gave_and_what_had_been_seen(
 
 
 def test_a_dispute_is_linked_and_shows_on_every_page_until_it_is_settled(root: Path) -> None:
-    assert "Open an issue with the form “Dispute a verdict”" in page(root).text
+    text = page(root).text
+    assert "Copy the questions of .github/ISSUE_TEMPLATE/dispute.yml from the checkout" in text
+    assert f"for the claim pacgen/{CLAIM}" in text
     author = {"family-names": "Doe", "given-names": "Ann"}
     about = {"title": "Replications: 100 % of them", "authors": [author], "repository-code": ADDRESS}
     samples.write_yaml(root / "CITATION.cff", about)
@@ -106,6 +108,22 @@ def test_a_dispute_is_linked_and_shows_on_every_page_until_it_is_settled(root: P
 def test_the_form_asks_for_the_claim_under_the_name_that_pages_fill_in() -> None:
     path = Path(__file__).parents[3] / ".github" / "ISSUE_TEMPLATE" / "dispute.yml"
     assert yaml.safe_load(path.read_text())["body"][0]["id"] == "claim"
+
+
+def test_the_result_comes_first_with_its_unit_and_what_it_is_of(root: Path) -> None:
+    text = page(root).text
+    order = ["0.012 nats", "What was measured", "Paired difference of gap, batch_size=1024", "The rule", "dispute"]
+    assert sorted(order, key=text.index) == order
+    assert "minus batch_size=64, in nats. Each dot is what one seed says" in text
+    assert "shaded is what the rule accepts, above 0." in text
+
+
+def test_the_history_is_folded(root: Path) -> None:
+    amend(root, amended=[{"date": "2026-02-03", "reason": "a slip"}, {"date": "2026-02-04", "reason": "another"}])
+    page(root)
+    html = (root / "reports" / "site" / "pacgen" / f"{CLAIM}.html").read_text()
+    folded = html.split('<details id="history">')[1]
+    assert folded.startswith("<summary>Its history: amended 2 times, last on 2026-02-04</summary>")
 
 
 def test_pages_of_claims_that_are_no_more_are_removed(root: Path) -> None:

@@ -30,7 +30,8 @@ class _Paper:
 PAPERS = {"mnist": _Paper("MNIST", 60_000, "D2", "D4"), "cifar10": _Paper("CIFAR-10", 50_000, "D17", "D18")}
 
 
-BROAD = {"psi_hessian_norm_rho": (2.8, (0, (5, 3))), "psi_no_rho": (1.4, (0, (2, 3))), "psi_floor": (5.0, "-")}
+NESTED = {"psi_floor": (6.0, 0.0), "psi_hessian_norm_rho": (2.4, 10.0), "psi_no_rho": (1.0, 5.0)}
+"""Widths of line and marker of the readings that lie on the floor, from below: each shows over the one before."""
 
 
 NAMES = {"batch_size": "batch size", "learning_rate": "learning rate"}
@@ -145,8 +146,8 @@ def _readings(table: pd.DataFrame, axis: str) -> Figure:
     for column in columns:
         (axes,) = column.panels
         lines = _lines(axes, column.frame, axis, READINGS, log=True)
-        for name, (width, dashes) in BROAD.items():  # so that a line on the floor shows as dashes over it
-            lines[READINGS[name]].set(linewidth=width, linestyle=dashes, zorder=3 - 0.1 * width)
+        for order, (name, (width, size)) in enumerate(NESTED.items()):
+            lines[READINGS[name]].set(linewidth=width, markersize=size, zorder=2.1 + 0.1 * order)
         axes.set_xlabel(SETTINGS[axis])
         axes.set_yscale("log")
         column.label(axes, "Ψ after equal epochs (nats)")
