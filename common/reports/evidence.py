@@ -252,6 +252,11 @@ class Evidence:
         page = f"{self.name}/{claim.id}.html"
         return page if (self.root / "reports" / "site" / page).is_file() else None
 
+    @property
+    def awaited(self) -> list[str]:
+        """The experiments without a result on this machine: what is shown of them was published, or is yet to come."""
+        return [name for name in self._experiments if name not in self.computed]
+
     def reproduced_at(self, claim: ClaimRow) -> str:
         """The scale at which a claim's evidence is computed again; where its experiment is left out there, the next."""
         scale = claim.headline.scale if claim.headline else self.scale

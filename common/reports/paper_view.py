@@ -98,6 +98,8 @@ class PaperView:
     ) -> Card:
         """The saved figure `name` with its caption, and what `summary` says of `claims`.
 
+        Where experiments have no result on this machine a figure that was never drawn may be theirs: a line says so.
+
         Args:
             claims: patterns, see `summary`; none for the figure alone.
             experiment: where two experiments have a figure of that name.
@@ -109,6 +111,8 @@ class PaperView:
         """
         pictures = self._evidence.figures
         found = [p for p in pictures if p.entry.name == name and experiment in (None, p.entry.experiment)]
+        if not found and self._evidence.awaited:
+            return self._lines(f"The figure {name} is not drawn yet.", claims)
         if not found:
             raise UserError(self._missing("figure", name, sorted({picture.entry.name for picture in pictures})))
         if len(found) > 1:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from common.errors import UserError
 from common.reports import build_page, open_paper
 from common.reports.notebook import run_notebook, tell
+from common.reports.paper_view import VERDICTS_MIME
 from tests.unit.reports import samples
 
 ROOT = Path(__file__).parents[3]
@@ -154,6 +155,14 @@ def test_an_open_paper_has_metrics_records_and_figures_in_one_line_each(root: Pa
 def test_asking_for_what_is_not_there_says_what_is(root: Path, ask: Callable[..., object], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         ask(open_paper("pacgen"))
+
+
+def test_a_figure_of_what_has_not_been_run_here_is_awaited(root: Path) -> None:
+    config = {name: {"grid": {"seed": 2}} for name in ("batch_size", "later")}
+    samples.write_yaml(root / "replications" / "pacgen" / "config.yaml", config)
+    card = open_paper("pacgen").figure("fig9", ["control-planted"])._repr_mimebundle_()
+    assert card["text/markdown"].startswith("The figure fig9 is not drawn yet.\n\n- ")
+    assert card[VERDICTS_MIME] == {"claims": ["control-planted"]}
 
 
 def test_the_paper_is_the_folder_one_works_in_and_the_scale_the_largest_analysed(
