@@ -123,6 +123,15 @@ def test_search_and_filters_narrow_the_claims_and_say_how_many_are_left(index: P
     assert set(index.locator(".entry:visible").evaluate_all("all => all.map(e => e.dataset.paper)")) == {"pacgen"}
 
 
+def test_a_search_without_a_full_match_shows_what_has_most_of_its_words(index: Page) -> None:
+    index.get_by_role("searchbox").fill("largest batches gapping terribly")
+    closest = index.locator(".entry", has_text="The largest batch has the largest gap.").count()
+    expect(index.locator(".filters output")).to_contain_text("with 3 of the 4 words")
+    assert shown(index) >= closest > 0
+    index.get_by_role("searchbox").fill("entirely elsewhere")
+    assert shown(index) == 0
+
+
 def test_the_ledger_can_show_fragile_verdicts_alone(index: Page) -> None:
     index.get_by_role("checkbox", name="fragile").check()
     assert shown(index) == index.locator(".entry[data-fragile]").count() > 0

@@ -4,27 +4,41 @@
   const plain = (text) => text.normalize("NFKC").toLowerCase();
   const entries = [...document.querySelectorAll(".entry")].map((element) => ({
     element,
-    text: plain(element.textContent),
+    text: plain(`${element.textContent} ${element.dataset.words}`),
   }));
   const output = form.querySelector("output");
   const none = document.querySelector(".none-left");
 
+  const holds = (text, part) => (/^[a-z]{2,3}$/.test(part) ? new RegExp(`\\b${part}\\b`).test(text) : text.includes(part));
+  const stem = (word) => (word.length > 6 ? word.slice(0, -3) : word);
+  // How many of the words each entry has, and how many it needs: all; where no entry has all, of their stems the most.
+  function found(words) {
+    const count = (parts) => entries.map(({ text }) => parts.filter((part) => holds(text, part)).length);
+    const all = count(words);
+    if (all.includes(words.length)) return [all, words.length];
+    const some = count(words.map(stem));
+    const most = Math.max(...some);
+    return [some, 2 * most > words.length && most > 1 ? most : words.length + 1];
+  }
+
   function apply() {
     const words = plain(form.elements.words.value).split(/\s+/).filter(Boolean);
+    const [counts, needed] = found(words);
     const verdicts = [...form.querySelectorAll("input[name=verdict]:checked")].map((box) => box.value);
     const paper = form.elements.paper.value;
     const fragile = form.elements.fragile.checked;
     let shown = 0;
-    for (const { element, text } of entries) {
+    for (const [number, { element }] of entries.entries()) {
       const fits =
-        words.every((word) => text.includes(word)) &&
+        counts[number] >= needed &&
         (!verdicts.length || verdicts.includes(element.dataset.verdict)) &&
         (!fragile || "fragile" in element.dataset) &&
         (!paper || paper === element.dataset.paper);
       element.hidden = !fits;
       shown += fits;
     }
-    output.textContent = shown === entries.length ? `${shown} claims` : `${shown} of ${entries.length} claims`;
+    const how = shown && needed < words.length ? `, with ${needed} of the ${words.length} words` : "";
+    output.textContent = (shown === entries.length ? `${shown} claims` : `${shown} of ${entries.length} claims`) + how;
     none.hidden = shown > 0;
   }
 
