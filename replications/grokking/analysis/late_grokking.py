@@ -34,14 +34,17 @@ CURVATURE = ("large_decay", "nso_0.01", "wp_sgd_0.01", "gradient_noise", "larger
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """`delay_metrics`, and `regime_reached`: the run is complete, and grokking is late.
+    """`delay_metrics`, with whether grokking is late.
 
-    It is where large decay alone generalises, in the median over seeds, at least ten times as late as it fits; a run
-    that never generalises counts with its length, one that never fits as not late.
+    More columns:
+        log_delay_of_grokking: `log_delay_ratio` of a run that generalises, else 0: what never comes is not late.
+        regime_reached: the run is complete, and large decay alone generalises, in the median over seeds, at least ten
+            times as late as it fits.
     """
     table = delay_metrics(records)
+    table["log_delay_of_grokking"] = table["log_delay_ratio"].where(table["time_to_grok"].notna(), 0.0)
     arms = records.groupby("run", sort=False)["arm"].first().reindex(table.index)
-    median = table["log_delay_ratio"].fillna(-np.inf)[arms == REFERENCE].median()
+    median = table["log_delay_of_grokking"].fillna(-np.inf)[arms == REFERENCE].median()
     table["regime_reached"] = table["final_accuracy"].notna() & bool(median >= np.log10(LATE))
     return table
 

@@ -43,3 +43,10 @@ def test_arms_are_judged_only_if_large_decay_alone_generalises_ten_times_as_late
     assert late_metrics(pd.concat([late(), other]))["regime_reached"].tolist() == [True, True]
     prompt = [curve(SPIKY), curve(SPIKY, seed=1), late(seed=2), other]
     assert not late_metrics(pd.concat(prompt))["regime_reached"].any()
+
+
+def test_large_decay_that_never_generalises_is_not_late() -> None:
+    table = late_metrics(pd.concat([curve([0.1] * 200, arm="large_decay", seed=seed) for seed in range(3)]))
+    assert (table["log_delay_ratio"] > 1).all()
+    assert table["log_delay_of_grokking"].tolist() == [0, 0, 0]
+    assert not table["regime_reached"].any()
