@@ -37,6 +37,7 @@ ALONE = {
     "common/datasets/image_collections.py": "a folder of the user's or a scratch folder of this process",
     "common/datasets/store.py": "leftovers of other processes, under the lock that they held",
     "common/datasets/homes.py": "an installed package",
+    "common/workflow/made_data.py": "a scratch folder of this process",
     "common/reports/index.py": "sources",
     "common/reports/render.py": "sources",
     "common/reports/scoreboard.py": "sources",

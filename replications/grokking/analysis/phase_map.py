@@ -80,8 +80,9 @@ def _times(table: pd.DataFrame, records: pd.DataFrame) -> Figure:
                 label = f"rate {rate:g}" if style == "-" else f"_rate {rate:g}, fit"
                 look = {"color": PALETTE[place], "marker": MARKERS[place], "linestyle": style}
                 axes.plot(known.index, known, label=label, **look)
-        log_axis(axes, "x")
-        axes.set_yscale("log")
+        if any(len(line.get_xdata()) for line in axes.lines):  # in a few steps no network may fit
+            log_axis(axes, "x")
+            log_axis(axes, "y")
         axes.set_title(f"{100 * share:g} % of the table", fontsize=10)
         axes.set_xlabel("weight decay λ")
     panels[0][0].set_ylabel("median steps to 99 %")
