@@ -124,7 +124,7 @@ def test_search_and_filters_narrow_the_claims_and_say_how_many_are_left(index: P
 
 
 def test_a_search_without_a_full_match_shows_what_has_most_of_its_words(index: Page) -> None:
-    index.get_by_role("searchbox").fill("largest batches gapping terribly")
+    index.get_by_role("searchbox").fill("largest batches gap terribly")
     closest = index.locator(".entry", has_text="The largest batch has the largest gap.").count()
     expect(index.locator(".filters output")).to_contain_text("with 3 of the 4 words")
     assert shown(index) >= closest > 0
