@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from common.figures import MARKERS, PALETTE, placeholder, subplots
 
 from .shared.accuracies import accuracy_panels, dots, say_setting
-from .shared.delays import LATE, delay_metrics
+from .shared.delays import LATE, delay_metrics, log_delay_of_grokking
 
 REFERENCE = "large_decay"
 PANELS = {
@@ -37,12 +37,12 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """`delay_metrics`, with whether grokking is late.
 
     More columns:
-        log_delay_of_grokking: `log_delay_ratio` of a run that generalises, else 0: what never comes is not late.
+        log_delay_of_grokking: log10 of `delay_ratio`; 0 of a run that fits and never generalises.
         regime_reached: the run is complete, and large decay alone generalises, in the median over seeds, at least ten
             times as late as it fits.
     """
     table = delay_metrics(records)
-    table["log_delay_of_grokking"] = table["log_delay_ratio"].where(table["time_to_grok"].notna(), 0.0)
+    table["log_delay_of_grokking"] = log_delay_of_grokking(table)
     arms = records.groupby("run", sort=False)["arm"].first().reindex(table.index)
     median = table["log_delay_of_grokking"].fillna(-np.inf)[arms == REFERENCE].median()
     table["regime_reached"] = table["final_accuracy"].notna() & bool(median >= np.log10(LATE))
@@ -53,7 +53,6 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """The four panels, every arm in numbers, and curvature over the loss."""
     arms = [arm for arm in SHORT if (records["arm"] == arm).any()]
     table = delay_metrics(records).join(records.groupby("run", sort=False)["arm"].first())
-    table["delay_ratio"] = table["time_to_grok"] / table["time_to_fit"]
     columns = {
         "time_to_grok": "steps to 99 %",
         "delay_ratio": "steps to 99 % over\nsteps to fit",

@@ -11,14 +11,15 @@ from matplotlib.lines import Line2D
 from common.figures import MARKERS, PALETTE, log_axis, subplots
 
 from .shared.accuracies import say_setting
-from .shared.delays import BEHAVIOURS, behaviour, delay_metrics
+from .shared.delays import BEHAVIOURS, behaviour, delay_metrics, log_delay_of_grokking
 
 AXES = ["train_fraction", "learning_rate", "weight_decay"]
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """`delay_metrics`, and `regime_reached` where the run is complete."""
+    """`delay_metrics`, `log_delay_of_grokking`, and `regime_reached` where the run is complete."""
     table = delay_metrics(records)
+    table["log_delay_of_grokking"] = log_delay_of_grokking(table)
     table["regime_reached"] = table["final_accuracy"].notna()
     return table
 

@@ -25,15 +25,20 @@ def delay_metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     More columns:
         time_to_fit: first evaluated step with a training accuracy of 99 %, NaN if there is none.
-        log_delay_ratio: log10 of the steps to 99 % of validation over those to 99 % of training. Of a run that never
-            generalises the length stands for the former: it is later than that. NaN without a fit.
+        delay_ratio: steps to 99 % of validation over those to 99 % of training. NaN of a run that does not fit, and of
+            one that does not generalise within its length: how late it would is not known.
     """
     table = run_metrics(records)
     looks = records[records["kind"] == "evaluation"]
     fitted = looks[looks["training_accuracy"] >= GROKKED].groupby("run")["step"].min()
     table["time_to_fit"] = fitted.reindex(table.index).astype(float)
-    table["log_delay_ratio"] = np.log10(table["time_to_grok"].fillna(table["length"]) / table["time_to_fit"])
+    table["delay_ratio"] = table["time_to_grok"] / table["time_to_fit"]
     return table
+
+
+def log_delay_of_grokking(table: pd.DataFrame) -> pd.Series:
+    """log10 of `delay_ratio`; 0 of a run that fits and never generalises: what never comes is not late."""
+    return np.log10(table["delay_ratio"]).where(table["time_to_grok"].notna() | table["time_to_fit"].isna(), 0.0)
 
 
 def behaviour(row: pd.Series) -> str:
@@ -43,6 +48,6 @@ def behaviour(row: pd.Series) -> str:
     stable = row["late_fluctuation"] < STABLE
     if not np.isfinite(row["time_to_grok"]):
         return "a" if stable else "b"
-    if row["log_delay_ratio"] < np.log10(LATE):
+    if row["delay_ratio"] < LATE:
         return "prompt"
     return "d" if stable else "c"
