@@ -1,0 +1,75 @@
+"""Operations of a piece of work, counted as torch dispatches them: how many, floating point, bytes, memory."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from common.experiments.live_memory import LiveMemory
+
+aten = torch.ops.aten
+
+KINDS: Mapping[Any, str] = {
+    aten.mm: "products",
+    aten.addmm: "products",
+    aten.bmm: "batched_products",
+    aten.baddbmm: "batched_products",
+    aten.convolution: "convolutions",
+    aten._convolution: "convolutions",
+    aten.convolution_backward: "convolutions",
+}
+"""Operations whose floating-point operations are counted, by the kind of work that they are."""
+
+GATHERING = frozenset({aten.index, aten.index_select, aten.gather, aten.embedding, aten.take})
+"""Operations that read as much of their first argument as they return."""
+
+
+class CountedOperations(LiveMemory):
+    """Counts the operations on tensors of a device, as they reach its kernels: below autograd and `torch.func`.
+
+    A product of (m × k) and (k × n) counts 2 m k n floating-point operations, a convolution as
+    `torch.utils.flop_counter` has it. Everything else is counted in the bytes that it reads and writes: each tensor
+    once, what is gathered as far as it is returned. Views move nothing and are counted as operations alone. What Python
+    or NumPy do is not seen, nor is what a kernel does inside.
+
+    Attributes:
+        amounts: `operations`, `bytes` moved by those that are no product, and floating-point operations by kind of work:
+            `products`, `batched_products`, `convolutions`, in float64 each with `_double` behind it.
+
+    Example:
+        >>> with CountedOperations(torch.device("cpu")) as counted:
+        ...     total = torch.ones(3, 4) @ torch.ones(4, 5)
+        >>> counted.amounts["products"]
+        120
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
+        self.amounts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The operation as it is, counted."""
+        found = super().__torch_dispatch__(func, types, args, kwargs)
+        self.amounts["operations"] += 1
+        if func.is_view:
+            return found
+        given, made = _tensors((args, kwargs or {})), _tensors(found)
+        packet = func.overloadpacket
+        if packet in KINDS:
+            double = any(tensor.dtype == torch.float64 for tensor in made)
+            flops = flop_registry[packet](*args, **(kwargs or {}), out_val=found)
+            self.amounts[KINDS[packet] + ("_double" if double else "")] += flops
+        else:
+            self.amounts["bytes"] += _size(made) + (_size(made) if packet in GATHERING else _size(given))
+        return found
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _size(tensors: Iterable[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
