@@ -121,6 +121,13 @@ def plan(
     trial: Annotated[
         float, typer.Option(min=0, help="First run each distinct call for this many seconds, to measure its speed.")
     ] = 0,
+    count: Annotated[
+        float, typer.Option(min=0, help="First count the operations of each kind of call for this many seconds.")
+    ] = 0,
+    device: Annotated[str, typer.Option(help="GPU on which counted operations will be: h100, a100, …")] = "",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Print what was counted beside `minutes`, of the reference machine.")
+    ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Refuse a plan that may take more GPU hours.")] = None,
     record_minutes: Annotated[
         bool, typer.Option("--record-minutes", help="Write `minutes` into config.yaml from the runs recorded here.")
@@ -128,6 +135,7 @@ def plan(
 ) -> None:
     """Show jobs and runs, how many are current, and how long the others will take."""
     from common.workflow.cost import check_budget, costs
+    from common.workflow.counts import compared, comparison
     from common.workflow.plan import plan as plan_of
     from common.workflow.tables import cost_table, plan_rows, plan_table
 
@@ -135,11 +143,17 @@ def plan(
     if record_minutes:
         _record_minutes(selected, chosen, folders)
         return
+    gpu = _device(device)
     if trial:
         _try_calls(selected, chosen, folders, trial)
+    if count:
+        _count_calls(selected, chosen, folders, count)
     each = selected.values()
+    if compare:
+        print(comparison([line for replication in each for line in compared(replication, chosen, folders.store)]))
+        return
     jobs = [job for replication in each for job in plan_of(replication, chosen, folders.store)]
-    found = [cost for replication in each for cost in costs(replication, chosen, folders.store, device_factor)]
+    found = [cost for replication in each for cost in costs(replication, chosen, folders.store, device_factor, gpu)]
     if json:
         print(as_json(plan_rows(jobs)), end="")
     else:
@@ -165,6 +179,25 @@ def _try_calls(selected: dict[str, Any], scale: str, folders: Any, seconds: floa
     for replication in selected.values():
         for line in try_calls(replication, scale, folders, seconds):
             print(line, file=sys.stderr, flush=True)
+
+
+def _device(name: str) -> Any:
+    """A GPU of the table, None for no name."""
+    from common.workflow.devices import DEVICES
+
+    if name and name not in DEVICES:
+        raise UserError(f"--device {name}: choose one of {', '.join(DEVICES)}.")
+    return DEVICES.get(name)
+
+
+def _count_calls(selected: dict[str, Any], scale: str, folders: Any, seconds: float) -> None:
+    """Count the operations of each kind of call; a line each on standard error."""
+    from common.workflow.counts import count_line
+    from common.workflow.rehearse import Terms, rehearse_all
+
+    terms = Terms("cpu", seconds=max(600.0, 20 * seconds), real_seconds=seconds, count=True)
+    for line in rehearse_all(folders, list(selected), scale, terms):
+        print(count_line(line), file=sys.stderr, flush=True)
 
 
 @app.command()

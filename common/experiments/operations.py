@@ -36,7 +36,7 @@ class CountedOperations(LiveMemory):
     or NumPy do is not seen, nor is what a kernel does inside.
 
     Attributes:
-        amounts: `operations`, `bytes` moved by those that are no product, and floating-point operations by kind of work:
+        amounts: `operations`, `bytes` moved by those that are no product, and floating-point operations by kind:
             `products`, `batched_products`, `convolutions`, in float64 each with `_double` behind it.
 
     Example:

@@ -4,12 +4,14 @@ The time of a run comes from the first of these that there is:
 
 1. recorded runs of the same setting (all axes but the seed) at this scale;
 2. a trial of that setting (`replicate plan --trial`): the first seconds of the real thing;
-3. recorded runs of other settings of the experiment at this scale;
-4. `minutes` of config.yaml, which is of one core of the reference machine;
-5. the job's time limit, `runtime` of config.yaml: it costs at most that.
+3. the operations of that setting (`replicate plan --count`): those of its first progress, at the rates of a device;
+4. recorded runs of other settings of the experiment at this scale;
+5. `minutes` of config.yaml, which is of one core of the reference machine;
+6. the job's time limit, `runtime` of config.yaml: it costs at most that.
 
 What was timed on the CPU of another machine is carried over to this one (`common.experiments.calibration`): of recorded
-runs by the figure that each keeps of its machine, of `minutes` by that of the machine on which they were recorded. A
+runs by the figure that each keeps of its machine, of `minutes` by that of the machine on which they were recorded.
+Operations take what they take on a core of this machine, or on the GPU that the caller names. A
 recorded run counts with its processor time, which other work on the machine does not lengthen, and only while its
 parameters are those of config.yaml. What was timed on a CPU and will run on a GPU is divided by a device factor, which
 the caller states.
@@ -31,11 +33,13 @@ from common.experiments.identity import Identities, same
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.files import published, read_json, read_json_or, status_of
+from common.workflow.devices import Device, Rates, core_seconds, gpu_seconds, rates
+from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
 
-SINGLE_SPREAD = 1.3
-"""A single timing may be off by this factor: what equal runs on a shared machine were seen to differ by."""
 STATED_SPREAD = 2.0
 """`minutes` of config.yaml may be off by this factor."""
+COUNTED_SPREAD = 2.0
+"""What operations take on a core may be off by this factor."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,15 @@ class ExperimentCost:
     basis: tuple[str, ...]
 
 
-def costs(replication: Replication, scale: str, results: Results, device_factor: float = 1.0) -> list[ExperimentCost]:
+def costs(
+    replication: Replication,
+    scale: str,
+    results: Results,
+    device_factor: float = 1.0,
+    gpu: Device | None = None,
+) -> list[ExperimentCost]:
     """The cost of the due runs of each experiment of a paper at a scale; nothing for what is current."""
-    timings = Timings(replication, scale, results, device_factor)
+    timings = Timings(replication, scale, results, device_factor, gpu=gpu)
     identities = Identities(replication, results)
     by_experiment: dict[str, list[tuple[Job, list[Run]]]] = {}
     for job in replication.jobs(scale):
@@ -132,13 +142,15 @@ class Timings:
         results: Results,
         device_factor: float = 1.0,
         machine: Calibration | None = None,
+        gpu: Device | None = None,
     ) -> None:
         """
         Args:
             machine: whose seconds are asked for; this one if none is given, timed only if it comes to that.
+            gpu: on which counted operations of jobs that ask for a GPU will be; as on a core if none is given.
         """
         self.replication, self.scale, self.results = replication, scale, results
-        self.device_factor = device_factor
+        self.device_factor, self.gpu = device_factor, gpu
         self._given = machine
 
     @cached_property
@@ -152,6 +164,7 @@ class Timings:
         return (
             self._recorded(run, resources)
             or self._tried(run, resources)
+            or self.counted(run, resources)
             or self._recorded_elsewhere(run, resources)
             or self._planned(run, job, resources)
         )
@@ -215,6 +228,38 @@ class Timings:
         )
         return Estimate(one, low, high, f"trial ({found['device']})")
 
+    def counted(self, run: Run, resources: Resources) -> Estimate | None:
+        """By the operations of the setting; None where they were not counted, or of other code."""
+        entry = self._counts.get((run.experiment, setting(run)))
+        if entry is None or entry["code"] != self.replication.code_digest(run.experiment, "run"):
+            return None
+        gpu = self.gpu if resources.gpus else None
+        taken = [(fraction, self._taken(amounts, gpu)) for fraction, amounts in entry["marks"]]
+        share = 1 / entry["runs"]
+        if len(taken) == 1:
+            centre, lower, upper = taken[0][1]
+        else:
+            found = [of_the_whole([(seconds[bound], fraction) for fraction, seconds in taken]) for bound in range(3)]
+            (centre, *_), (_, lower, _), (_, _, upper) = found
+        if gpu is not None:
+            fits = entry["peak_gb"] <= gpu.memory_gb
+            basis = f"counted ({gpu.name}{'' if fits else ', whose memory is too small'})"
+            return Estimate(share * centre, share * lower, share * upper, basis)
+        each, low, high = (self._on_device(share * value, "cpu", resources) for value in (centre, lower, upper))
+        return Estimate(each, low, high, "counted (cpu)")
+
+    def _taken(self, amounts: Mapping[str, float], gpu: Device | None) -> tuple[float, float, float]:
+        """What counted operations take: estimate, lower and upper bound."""
+        if gpu is not None:
+            return gpu_seconds(amounts, gpu, self._core)
+        seconds = core_seconds(amounts, self._core)
+        return seconds, seconds / COUNTED_SPREAD, seconds * COUNTED_SPREAD
+
+    @cached_property
+    def _core(self) -> Rates:
+        """Of the machine, of the reference machine where this one could not be timed."""
+        return rates(self.machine.seconds or reference().seconds)
+
     def _planned(self, run: Run, job: Job, resources: Resources) -> Estimate:
         if resources.minutes is None:
             most = 60 * resources.runtime / len(job.runs)
@@ -247,6 +292,11 @@ class Timings:
         path = trials_path(self.results, self.scale, self.replication.name)
         return {(entry["experiment"], entry["setting"]): entry for entry in read_json_or(path, [])}
 
+    @cached_property
+    def _counts(self) -> dict[tuple[str, str], dict[str, Any]]:
+        entries = read_json_or(counts_path(self.results, self.scale, self.replication.name), [])
+        return {(entry["experiment"], setting): entry for entry in entries for setting in entry["settings"]}
+
     def peak_memory_mb(self, experiment: str) -> float | None:
         """The largest peak recorded or of a trial."""
         recorded = [fact["peak_memory_mb"] for fact in self._facts(experiment)]
@@ -266,6 +316,11 @@ class Timings:
 def trials_path(results: Results, scale: str, paper: str) -> Path:
     """Where the trials of a paper are kept."""
     return results.root / ".trials" / scale / f"{paper}.json"
+
+
+def counts_path(results: Results, scale: str, paper: str) -> Path:
+    """Where the counted operations of a paper's calls are kept."""
+    return results.root / ".counts" / scale / f"{paper}.json"
 
 
 def setting(run: Run) -> str:

@@ -14,10 +14,11 @@ from common.experiments.outcomes import Outcome, Results
 from common.experiments.process import prepare_torch
 from common.experiments.replication import Replication
 from common.files import read_json
+from common.workflow.counting import count, keep_count
 from common.workflow.discovery import find, make_importable
 from common.workflow.footprint import available_gb, limit_memory
 from common.workflow.rehearsed import Rehearsal, rehearsals, rehearsed
-from common.workflow.rehearsed_call import Stage, rehearse
+from common.workflow.rehearsed_call import Stage, Stub, rehearse
 from common.workflow.state import Folders, RunState
 
 Step = tuple[str, str, Callable[[], dict[str, Any]]]
@@ -34,7 +35,8 @@ def rehearsal_step(folders: Folders, task: Path) -> None:
     if device.type == "cpu":
         limit_memory(room)
     stage = Stage(folders, Path(stated["scratch"]), device, room, seconds=stated["real_seconds"], again=stated["again"])
-    steps = list(_steps(stage, replication, stated["scale"], stated["experiments"]))
+    make = _counts if stated["count"] else _steps
+    steps = list(make(stage, replication, stated["scale"], stated["experiments"]))
     with Path(stated["answers"]).open("a", encoding="utf-8") as stream:
         for number, (experiment, setting, step) in enumerate(steps):
             if number < stated["first"]:
@@ -57,6 +59,26 @@ def _steps(stage: Stage, replication: Replication, scale: str, experiments: Coll
             for call in rehearsals(replication, name, scale):
                 yield name, call.name, partial(_rehearsed, stage, replication, call)
             yield name, "metrics and figures", partial(_analysed, stage, replication, name, scale)
+
+
+def _counts(stage: Stage, replication: Replication, scale: str, experiments: Collection[str]) -> Iterator[Step]:
+    """The calls of each experiment, counted."""
+    for name in replication.experiments:
+        if name in experiments:
+            for call in rehearsals(replication, name, scale):
+                yield name, call.name, partial(_counted, stage, replication, call)
+
+
+def _counted(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
+    """What was counted of a call; one that others start from is rehearsed before."""
+    experiment = call.runs[0].experiment
+    others = [need.experiment for config in replication.experiments.values() for need in config.needs.values()]
+    if experiment in others:
+        Stub(stage, rehearsed(replication), call.runs).play()
+    found = count(stage, replication, call)
+    if "reason" not in found:
+        keep_count(stage.folders, call.runs[0].scale, replication.name, found)
+    return {"setting": call.name, **found}
 
 
 def _rehearsed(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class Terms:
         memory_gb: that a call may take; 0 for what there is.
         real_seconds: for which every real call is begun, to time its steps; 0 for not at all.
         again: whether every call is computed again, uninterrupted, and the records compared.
+        count: whether the operations of every real call are counted for `real_seconds`, and nothing else is done.
     """
 
     device: str = ""
@@ -48,13 +49,15 @@ class Terms:
     memory_gb: float = 0.0
     real_seconds: float = 0.0
     again: bool = False
+    count: bool = False
 
 
 def rehearse_all(folders: Folders, targets: Sequence[str], scale: str, terms: Terms) -> Iterator[dict[str, Any]]:
     """Rehearse papers, or experiments with what they start from; all papers if none is named.
 
     Yields what came of each call, as a mapping with the entries of `rehearsed_call.Rehearsing`, and after the calls of
-    an experiment one with `analysis`: what went wrong with metrics and figures of their records.
+    an experiment one with `analysis`: what went wrong with metrics and figures of their records. Where operations are
+    counted, instead what `counting.count` makes of each call.
 
     Raises:
         UserError: there is no such paper, experiment or device.
@@ -99,6 +102,7 @@ def rehearse(
             "available_gb": terms.memory_gb,
             "real_seconds": terms.real_seconds,
             "again": terms.again,
+            "count": terms.count,
         }
         first: int | None = 0
         while first is not None:

@@ -15,6 +15,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results, RunRecord
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
+from common.workflow.cost import setting
 from common.workflow.trial import calls_of
 
 SEEDS = 2
@@ -108,10 +109,12 @@ class Rehearsal:
     Attributes:
         runs: of the first seeds, as config.yaml has them.
         seeds: that the real call has.
+        settings: of all calls of its kind.
     """
 
     runs: tuple[Run, ...]
     seeds: int
+    settings: tuple[str, ...] = ()
 
     @property
     def rehearsed(self) -> int:
@@ -140,7 +143,8 @@ def rehearsals(replication: Replication, experiment: str, scale: str) -> list[Re
         kind = frozenset(_kind(run, replication, alike) for run in runs)
         seeds = list(dict.fromkeys(run.axes.get("seed") for run in runs))
         first = tuple(run for run in runs if run.axes.get("seed") in seeds[:SEEDS])
-        found.setdefault(kind, Rehearsal(first, len(seeds)))
+        one = found.setdefault(kind, Rehearsal(first, len(seeds)))
+        found[kind] = replace(one, settings=tuple(dict.fromkeys([*one.settings, *map(setting, runs)])))
     return list(found.values())
 
 

@@ -270,7 +270,7 @@ def _time(found: Rehearsing, stage: Stage, replication: Replication, call: Rehea
     first = call.runs[0]
     unshortened = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
     results = Results(stage.scratch / "timed")
-    runs = _whole(replication, call)
+    runs = whole(replication, call)
     lacking = provide(unshortened, results, runs, stage.results(1))
     if lacking:
         found.untimed = lacking[0]
@@ -289,7 +289,7 @@ def _time(found: Rehearsing, stage: Stage, replication: Replication, call: Rehea
     write_json(path, list(kept.values()))
 
 
-def _whole(replication: Replication, call: Rehearsal) -> list[Run]:
+def whole(replication: Replication, call: Rehearsal) -> list[Run]:
     """All runs of the real call."""
     first = call.runs[0]
     jobs = (job for job in replication.jobs(first.scale) if any(run.key == first.key for run in job.runs))

@@ -105,8 +105,9 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
     where = f", {_hours(wall_hours(found, gpus))} hours on {gpus} GPUs" if on_gpus else ""
     console.print(
         f"In all {_hours(total)} {kind} hours (between {_hours(lower)} and {_hours(upper)}){where}. "
-        "It rests on runs recorded of the same or of other settings, on trials, on `minutes` of config.yaml (what was "
-        "timed on another machine is carried over to this one), or on the jobs' time limits, which it takes at most."
+        "It rests on runs recorded of the same or of other settings, on trials, on counted operations, on `minutes` of "
+        "config.yaml (what was timed on another machine is carried over to this one), or on the jobs' time limits, "
+        "which it takes at most."
         + (f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU." if on_gpus else "")
         + " A ? marks memory that was asked for, not measured."
     )

@@ -5,7 +5,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +13,14 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
 from common.files import published, read_json, read_json_or, write_json
-from common.workflow.cost import SINGLE_SPREAD, setting, trials_path
+from common.workflow.cost import setting, trials_path
 from common.workflow.discovery import find, make_importable
+from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
 from common.workflow.state import Folders
 
 if TYPE_CHECKING:
     from common.experiments.call import Conditions
 
-PARTS = 4
-"""The rate is taken over so many parts of the trial; how they differ is the interval."""
 START_SECONDS = 300.0
 """How long a call may take until its first report of progress (data, model, first step)."""
 
@@ -153,26 +151,10 @@ def timed(conditions: "Conditions", job: Job, seconds: float) -> dict[str, Any]:
 def _extrapolated(
     points: Sequence[tuple[float, float]], elapsed: float, whole: bool
 ) -> tuple[float, float, float] | None:
-    """Seconds of the whole call with bounds, from (seconds, fraction) pairs; None where the fraction did not grow.
-
-    The time until the first report is counted once, the rest at the rate between first and last report.
-    """
+    """Seconds of the whole call with bounds, from (seconds, fraction) pairs; None where the fraction did not grow."""
     if whole:
         return elapsed, elapsed / SINGLE_SPREAD, elapsed * SINGLE_SPREAD
-    seen = [point for point in points if 0 < point[1] < 1.0]  # the executor reports 1.0 when a call has ended
-    if len(seen) < 2 or seen[-1][1] <= seen[0][1]:
-        return None
-    marks = [seen[(len(seen) - 1) * part // PARTS] for part in range(PARTS + 1)]
-    paces = [_pace(a, b) for a, b in pairwise(marks) if b[1] > a[1]]
-    start, left = seen[0][0], 1.0 - seen[0][1]
-    overall = _pace(seen[0], seen[-1])
-    lower, upper = min([*paces, overall / SINGLE_SPREAD]), max([*paces, overall * SINGLE_SPREAD])
-    return start + left * overall, start + left * lower, start + left * upper
-
-
-def _pace(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Seconds for the whole at the pace between two points."""
-    return (b[0] - a[0]) / (b[1] - a[1])
+    return of_the_whole([point for point in points if 0 < point[1] < 1.0])  # the executor reports 1.0 at the end
 
 
 def _peak_memory_mb(resident: float, device: Any) -> float:

@@ -236,6 +236,21 @@ def test_a_trial_runs_the_real_thing_for_a_while_and_the_plan_rests_on_it(projec
     assert not list((project.root / "results").glob("laptop"))
 
 
+def test_the_command_counts_calls_that_start_from_others_too_and_compares_them_with_minutes(
+    project: Project, as_the_reference_machine: None
+) -> None:
+    assert "choose one of" in project.replicate("plan", "--device", "h1000").stderr
+    done = project.succeeds("plan", "--scale", "laptop", "--count", "5")
+    assert "decay/descent/learning_rate=0.1: " in done.stderr
+    assert "not counted" not in done.stderr
+    assert done.stdout.count("counted (cpu)") == 2
+    counts = json.loads((project.root / "results/.counts/laptop/decay.json").read_text())
+    assert {entry["experiment"] for entry in counts} == {"descent", "measurement"}
+    compared = project.succeeds("plan", "--scale", "laptop", "--compare").stdout
+    assert "experiments that were counted whole" in compared
+    assert not list((project.root / "results").glob("laptop"))
+
+
 def test_a_finished_run_stands_beside_its_prediction(project: Project, as_the_reference_machine: None) -> None:
     assert project.replicate("run", "decay", "--scale", "laptop").returncode == 0
     assert project.replicate("step", "analyse", "decay", "laptop").returncode == 0

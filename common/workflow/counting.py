@@ -1,0 +1,120 @@
+"""The operations of a call of `run()`: its first progress, with its real parameters, under a counter of operations."""
+
+import importlib
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from unittest.mock import patch
+
+import common.datasets
+from common.errors import told
+from common.experiments import process
+from common.experiments.context import Clock
+from common.experiments.execution import parameters_of
+from common.experiments.operations import CountedOperations
+from common.experiments.outcomes import Results
+from common.experiments.replication import Replication
+from common.experiments.workspace import Workspace
+from common.files import read_json_or, write_json
+from common.workflow.cost import counts_path
+from common.workflow.extrapolation import PARTS, parted
+from common.workflow.made_data import files_or_made
+from common.workflow.rehearsed import Rehearsal, Rehearsed, provide
+from common.workflow.rehearsed_call import Stage, whole
+from common.workflow.rehearsed_context import Enough, RehearsedContext
+from common.workflow.state import Folders
+
+MOST = 10
+"""A call that tells progress so rarely that its parts are not seen in time goes on for so many times as long."""
+
+
+class CountedContext(RehearsedContext):
+    """Keeps at every report of progress what has been counted, and leaves the call when it has gone on long enough.
+
+    Attributes:
+        marks: fraction of the call that was done, and the amounts counted until then.
+    """
+
+    counted: CountedOperations
+    seconds: float
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.marks: list[tuple[float, dict[str, int]]] = []
+        self._since = 0.0
+
+    def checkpoint(self, state: Any) -> None:
+        """Nothing is written: a real call does it twice a minute."""
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        """Note what has been counted."""
+        fraction, now = done / total if total else 1.0, time.process_time()
+        if self.marks and fraction <= self.marks[-1][0]:
+            return
+        self._since = self._since if self.marks else now
+        self.marks.append((fraction, dict(self.counted.amounts)))
+        enough = self.seconds if len(self.marks) > 2 * PARTS else MOST * self.seconds
+        if now - self._since > enough and len(self.marks) > 1:
+            raise Enough
+
+
+def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
+    """Count a call for `stage.seconds` after its first progress: what stands in the file of counts, or a `reason`.
+
+    `marks` are what had been counted when a fraction of the call was done, the last one, 1, of a call that ended.
+    """
+    first, runs = call.runs[0], whole(replication, call)
+    real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
+    results = Results(stage.scratch / "counted")
+    if lacking := provide(real, results, runs, stage.results(1)):
+        return {"reason": lacking[0]}
+    workspace = Workspace(results, runs)
+    workspace.clear()
+    module = importlib.import_module(replication.module(first.experiment))
+    with (
+        CountedOperations(stage.device) as counted,
+        patch.object(common.datasets, "files", files_or_made(stage.scratch / "made", [])),
+    ):
+        context = CountedContext(
+            [(run, parameters_of(run, real)) for run in runs],
+            workspace,
+            device=stage.device,
+            needed={run.name: real.needed(run) for run in runs},
+            clock=Clock(),
+            report=lambda fraction, message: None,
+        )
+        context.counted, context.seconds = counted, stage.seconds
+        try:
+            with suppress(Enough):
+                module.run(context.runs, context)
+                context.marks = [*context.marks, (1.0, dict(counted.amounts))]
+        except Exception as error:
+            return {"reason": told(error, stage.folders.root)}
+        finally:
+            context.close()
+            workspace.clear()
+            process.release()
+    marks = context.marks
+    ended = marks[-1][0] == 1.0
+    kept = marks[-1:] if ended else parted(marks)
+    return {
+        "experiment": first.experiment,
+        "settings": list(call.settings),
+        "runs": len(runs),
+        "marks": [[fraction, dict(amounts)] for fraction, amounts in kept],
+        "peak_gb": counted.peak / 1e9,
+        "code": replication.code_digest(first.experiment, "run"),
+    }
+
+
+def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any]) -> None:
+    """Keep what was counted of a call, in the place of what was counted of the same settings before."""
+    path = counts_path(folders.store, scale, paper)
+    mine = {(found["experiment"], setting) for setting in found["settings"]}
+    before = [
+        entry
+        for entry in read_json_or(path, [])
+        if not mine.intersection((entry["experiment"], setting) for setting in entry["settings"])
+    ]
+    write_json(path, [*before, found])

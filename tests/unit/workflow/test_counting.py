@@ -1,0 +1,118 @@
+"""Counting a call: what its first progress holds, carried on to the whole, and the plan that rests on it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from common.experiments.calibration import reference
+from common.workflow import cost
+from common.workflow.cost import Timings, costs
+from common.workflow.counting import count, keep_count
+from common.workflow.counts import Compared, comparison, count_line
+from common.workflow.devices import DEVICES, core_seconds, rates
+from common.workflow.rehearsed import rehearsals
+from common.workflow.rehearsed_call import Stage
+from tests.conftest import Project
+from tests.unit.workflow.test_rehearse import plant
+
+TRAINS = """
+    data, weights = torch.ones(50, 20), torch.ones(len(runs), 20, 3)
+    for step in range(runs[0].steps):
+        made = data @ weights
+        context.progress(step + 1, runs[0].steps)
+    for run in runs:
+        context.save(run, "weights", {"w": weights[0]})
+        context.record(run, loss=float(made.sum()))
+"""
+CONFIG = """
+descent:
+  base: {steps: 4000}
+  grid: {learning_rate: [0.1, 0.2], seed: 4}
+  together: [seed]
+  resources:
+    laptop: {minutes: 1}
+    paper: {gpus: 1}
+measurement:
+  needs:
+    start: {experiment: descent, match: [learning_rate, seed]}
+  grid: {learning_rate: [0.1], seed: 4}
+  together: [seed]
+"""
+STEPS = 4000
+STEP = 4 * 2 * 50 * 20 * 3  # floating-point operations: four seeds
+
+
+@pytest.fixture(autouse=True)
+def on_the_reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "here", reference)
+
+
+def counted(project: Project, tmp_path: Path, seconds: float, scale: str = "paper") -> list[dict[str, object]]:
+    """What is counted of the calls of `descent`, kept for the plan."""
+    stage = Stage(project.folders, tmp_path / "scratch", torch.device("cpu"), 4.0, seconds=seconds)
+    replication = project.replication()
+    found = [count(stage, replication, call) for call in rehearsals(replication, "descent", scale)]
+    for one in found:
+        keep_count(project.folders, scale, "decay", one)
+    return found
+
+
+def products(amounts: dict[str, int]) -> int:
+    """Floating-point operations of products of either kind: torch chooses which."""
+    return amounts.get("products", 0) + amounts.get("batched_products", 0)
+
+
+def test_a_call_that_ends_is_counted_whole_and_one_that_does_not_at_parts_of_it(
+    in_process: Project, tmp_path: Path
+) -> None:
+    plant(in_process, TRAINS, CONFIG)
+    (whole,) = counted(in_process, tmp_path, seconds=100)
+    assert whole["settings"] == ["learning_rate=0.1", "learning_rate=0.2"]
+    ((fraction, amounts),) = whole["marks"]
+    assert (fraction, products(amounts)) == (1.0, STEPS * STEP)
+    (part,) = counted(in_process, tmp_path, seconds=0)
+    fractions = [fraction for fraction, _ in part["marks"]]
+    assert fractions[0] == 1 / STEPS
+    assert fractions[0] < fractions[-1] < 1.0
+    for fraction, amounts in part["marks"]:
+        assert products(amounts) == round(STEPS * fraction) * STEP
+
+
+def test_the_plan_rests_on_what_was_counted_until_the_code_changes(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, TRAINS, CONFIG)
+    (whole,) = counted(in_process, tmp_path, seconds=100)
+    seconds = core_seconds(whole["marks"][0][1], rates(reference().seconds))
+    for marks in ("all", "a part"):
+        if marks == "a part":
+            counted(in_process, tmp_path, seconds=0)
+        descent, _ = costs(in_process.replication(), "paper", in_process.folders.store)
+        assert descent.basis == ("counted (cpu)",)
+        assert descent.hours[0] == pytest.approx(2 * seconds / 3600, rel=0.02)
+        assert descent.hours[1] < descent.hours[0] / 1.9
+        assert descent.hours[2] > descent.hours[0] * 1.9
+    on_gpu = costs(in_process.replication(), "paper", in_process.folders.store, gpu=DEVICES["h100"])[0]
+    assert on_gpu.basis == ("counted (h100)",)
+    assert on_gpu.hours[1] < on_gpu.hours[0] < on_gpu.hours[2]
+    in_process.file("descent.py").write_text(in_process.file("descent.py").read_text() + "\n    context.log('')\n")
+    changed = Timings(in_process.replication(), "paper", in_process.folders.store)
+    job = in_process.replication().jobs("paper")[0]
+    assert changed.run(job.runs[0], job).basis == "time limit"
+
+
+def test_a_call_that_cannot_be_counted_says_why(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, TRAINS.replace("data @ weights", "data @ weights[:, :5]"), CONFIG)
+    stage = Stage(in_process.folders, tmp_path / "scratch", torch.device("cpu"), 4.0, seconds=1)
+    replication = in_process.replication()
+    for experiment, said in (("descent", "RuntimeError"), ("measurement", "whose rehearsal left nothing")):
+        (call,) = rehearsals(replication, experiment, "paper")
+        found = count(stage, replication, call)
+        line = {"paper": "decay", "experiment": experiment, "setting": call.name, **found}
+        assert said in count_line(line)
+
+
+def test_the_comparison_tells_how_many_are_near_and_which_were_not_counted() -> None:
+    table = comparison([Compared("a/x", 2.0, 1.0), Compared("a/y", 0.9, 1.0), Compared("a/z", None, 3.0)])
+    assert "| a/x | 2 | 1 | 2.00 |\n| a/y | 0.9 | 1 | 0.90 |" in table
+    assert "1 of 2 experiments" in table
+    assert "Not counted: a/z." in table
