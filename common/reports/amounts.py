@@ -4,6 +4,7 @@ import math
 
 from common.claims.schema import Accept
 from common.claims.verdicts import CONTRADICTED, Verdict
+from common.reports.drawing import accepted_text
 from common.reports.judgements import ClaimRow
 from common.reports.text import number
 
@@ -29,7 +30,7 @@ def measured_text(claim: ClaimRow) -> str:
     """
     verdict, kind = claim.shown, _kind(claim)
     if verdict.estimate is None or kind not in _DIFFERENCES:
-        return _amount(verdict, kind)
+        return _with_region(_amount(verdict, kind), verdict)
     if abs(verdict.estimate) < ROUNDING:
         return "no difference"
     low, high = verdict.interval or (None, None)
@@ -41,6 +42,13 @@ def measured_text(claim: ClaimRow) -> str:
         amount = f"{_said(abs(verdict.estimate))}{_unit(verdict)} ({between}{_of_seeds(verdict)})"
         return f"{word} by {_with_share(amount, claim)}"
     return f"{word} by {amount_text(claim)}"
+
+
+def _with_region(amount: str, verdict: Verdict) -> str:
+    """A bare number, without seeds or an interval, with what the rule asks of it: "0.661 (asked: below 1)"."""
+    if not amount or amount.endswith(")") or not verdict.accept:
+        return amount
+    return f"{amount} (asked: {accepted_text(verdict.accept)})"
 
 
 def only_too_small(verdict: Verdict) -> str:

@@ -6,13 +6,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from common.claims.verdicts import VERDICTS
-from common.experiments.scales import SCALES
 from common.reports.board import write_board
 from common.reports.drawing import thumbnail
 from common.reports.evidence import Evidence
-from common.reports.formats import scale_rank
 from common.reports.gist import Told, read_synthesis, tell_findings
-from common.reports.judgements import ClaimRow, chance, controls_text, in_order, tally
+from common.reports.judgements import ClaimRow, chance, controls_text, in_order, judged_scales, tally
 from common.reports.render import write_page
 
 
@@ -34,7 +32,7 @@ class PaperRow:
     exact: dict[str, int]
     controls: str
     findings: dict[str, int]
-    largest: str | None
+    scales: list[str]
 
     @property
     def judged(self) -> bool:
@@ -80,7 +78,6 @@ def build_index(root: Path, scale: str) -> Path:
 def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     evidence = Evidence(paper_dir, scale, root)
     site = root / "reports" / "site"
-    judged = [claim.headline for claim in evidence.claims if claim.headline and claim.name != "not run"]
     claims = {claim.id: claim for claim in evidence.claims}
     figures = {f"{one.entry.experiment}/{one.entry.name}": one.entry.title for one in evidence.figures}
     wanted = [finding.figure for finding in evidence.paper.findings if finding.figure in figures] + list(figures)
@@ -95,7 +92,7 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
         exact=tally(evidence.claims, empirical=False),
         controls=controls_text(tally(evidence.claims, "control")),
         findings=tally(evidence.claims, "our_finding"),
-        largest=max((item.scale for item in judged if item.scale in SCALES), key=scale_rank, default=None),
+        scales=judged_scales(evidence.claims),
     )
 
 

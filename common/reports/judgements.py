@@ -126,6 +126,12 @@ def in_order(claims: Iterable[ClaimRow]) -> list[ClaimRow]:
     return [claim for group in grouped(claims) for claim in group.claims]
 
 
+def judged_scales(claims: Iterable[ClaimRow]) -> list[str]:
+    """The scales of the verdicts that count, the largest first."""
+    headlines = [claim.headline for claim in claims if claim.headline and claim.name != NOT_RUN]
+    return sorted({judged.scale for judged in headlines}, key=scale_rank, reverse=True)
+
+
 def tally(claims: list[ClaimRow], polarity: str = "claim", *, empirical: bool | None = None) -> dict[str, int]:
     """How many claims of a polarity have each verdict, in the order of `VERDICTS`; of one nature if that is given."""
     counted = Counter(

@@ -16,7 +16,7 @@ from common.reports.drawing import inline_svg, least_width
 from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run, by_experiment, cost
 from common.reports.gist import tell_findings
-from common.reports.judgements import ClaimRow, chance, controls_text, grouped, in_order, tally
+from common.reports.judgements import ClaimRow, chance, controls_text, grouped, in_order, judged_scales, tally
 from common.reports.notebook import Story, run_notebook, tell
 from common.reports.paper_view import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
 from common.reports.pdf import pdf_of
@@ -92,6 +92,7 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
         evidence=evidence,
         paper=evidence.paper,
         scale=scale,
+        scales=judged_scales(evidence.claims),
         story=story,
         told=told,
         drawn=drawn,

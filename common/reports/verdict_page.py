@@ -41,6 +41,7 @@ class Change:
     """An amendment: what the claim was before, in words and as data, and what that says of the same runs.
 
     Attributes:
+        data: empty where nothing that decides was changed: `former` says all of it.
         verdicts: each side with its former verdict, or with the reason why there is none.
     """
 
@@ -144,7 +145,7 @@ def _changes(rule: Claim, sides: Iterable[Side]) -> list[Change]:
             for before in side.judged.verdict.former
             if (before["date"], before["rule"]) == (day, words)
         ]
-        data = as_yaml(amendment.former) if amendment.former else ""
+        data = as_yaml(amendment.former) if amendment.former and amendment.former.decides else ""
         seen = {str(scale): seeds for scale, seeds in amendment.seen.items()}
         found.append(Change(day, amendment.reason, words, data, seen=seen, verdicts=verdicts))
     return found

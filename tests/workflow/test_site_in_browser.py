@@ -180,6 +180,18 @@ def test_searching_finds_signs_however_they_are_written(index: Page) -> None:
     assert shown(index) == one > 0
 
 
+def test_a_figure_is_found_however_its_number_is_written(index: Page) -> None:
+    index.get_by_role("searchbox").fill("fig3")
+    named = shown(index)
+    of_figure = ".entry[data-words*='Fig. 3']"
+    assert index.locator(f"{of_figure}:visible").count() == index.locator(of_figure).count() > 0
+    for words in ("Fig. 3", "figure 3"):
+        index.get_by_role("searchbox").fill(words)
+        assert shown(index) == named
+    index.get_by_role("searchbox").fill("figure 30")
+    assert shown(index) == 0
+
+
 FOCUSED = "(e => [e.name ? `${e.name} ${e.value}`.trim() : e.localName, e.href])(document.activeElement)"
 RING = "(e => getComputedStyle(e.closest('.chip') ?? e).outlineStyle)(document.activeElement)"
 

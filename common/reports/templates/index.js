@@ -1,15 +1,41 @@
 "use strict";
 (() => {
   const form = document.querySelector("form.filters");
-  const plain = (text) => text.normalize("NFKC").toLowerCase();
-  const entries = [...document.querySelectorAll(".entry")].map((element) => ({
-    element,
-    text: plain(`${element.textContent} ${element.dataset.words}`),
-  }));
+  // "Fig. 4d", "figure 4d" and the name fig4d are one word, "generalize" is "generalise".
+  const plain = (text) =>
+    text
+      .normalize("NFKC")
+      .toLowerCase()
+      .replace(/iz/g, "is")
+      .replace(/\bfig(?:ure|s)?\.?\s*(?=\d)/g, "fig")
+      .replace(/\b(table|theorem|claim|lemma|equation)\s+(?=\d)/g, "$1");
+  // What readers call the signs and names in statements.
+  const OTHERWISE = [
+    ["tr h", "trace hessian"],
+    ["tr g", "trace gauss-newton"],
+    ["λ1", "sharpness largest eigenvalue"],
+    ["γ", "weight decay"],
+    ["b = ", "batch"],
+    ["residual network", "resnet"],
+    ["wide residual network", "wrn"],
+    ["noise injection", "nso"],
+    ["two-sided noise", "nso"],
+  ];
+  const entries = [...document.querySelectorAll(".entry")].map((element) => {
+    const said = plain(`${element.textContent} ${element.dataset.words}`);
+    const otherwise = OTHERWISE.filter(([sign]) => said.includes(sign)).map(([, words]) => words);
+    return { element, text: [said, ...otherwise].join(" ") };
+  });
   const output = form.querySelector("output");
   const none = document.querySelector(".none-left");
 
-  const holds = (text, part) => (/^[a-z]{2,3}$/.test(part) ? new RegExp(`\\b${part}\\b`).test(text) : text.includes(part));
+  // A short word stands alone; a number ends where it ends: "fig1" is not in "fig16".
+  const holds = (text, part) =>
+    /^[a-z]{2,3}$/.test(part)
+      ? new RegExp(`\\b${part}\\b`).test(text)
+      : /^[a-z]*\d+$/.test(part)
+        ? new RegExp(`(?<![a-z\\d])${part}(?!\\d)`).test(text)
+        : text.includes(part);
   const stem = (word) => (word.length > 6 ? word.slice(0, -3) : word);
   // How many of the words each entry has, and how many it needs: all; where no entry has all, of their stems the most.
   function found(words) {

@@ -281,7 +281,7 @@ def test_a_summary_gives_statement_verdict_and_what_was_measured(
     paper = open_paper("pacgen", "laptop")
     one, two = (
         "- It holds. **Reproduced**: 0.25 (0.125 to 0.5 at 95 %, five seeds).",
-        "- So. **Reproduced**: 2.",
+        "- So. **Reproduced**: 2 (asked: above 0).",
     )
     assert str(paper.summary(["one", "two"])) == str(paper.summary(["*"])) == f"{one}\n{two}"
     assert str(paper.summary(["t*", "*"])) == f"{two}\n{one}"

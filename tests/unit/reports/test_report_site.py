@@ -116,7 +116,7 @@ def test_the_index_lists_what_turns_without_which_seed(index: Path, fresh: Calla
     html = index.read_text()
     listed = html.split('<details class="fragile">')[1].split("</details>")[0]
     assert "1 fragile verdict: what turns without which seed" in listed
-    assert "pacgen: seed 1 or 3 of 5 at laptop scale" in listed
+    assert "pacgen: seeds 1, 3, <i>n</i> = 5, laptop scale" in listed
     assert html.count('<li class="entry contradicted" data-verdict="contradicted" data-fragile ') == 1
     assert "what turns without" not in build_index(fresh(), "laptop").read_text()
 
@@ -187,6 +187,8 @@ def test_published_evidence_of_the_largest_scale_stands_beside_the_live_verdict(
     assert f"published, workstation scale, commit {samples.PUBLISHED_COMMIT[:10]}" in text
     assert "smoke" not in text
     assert 'data-verdict="reproduced"' in entry_of(index, "The largest batch")
+    assert "judged at workstation and laptop scale" in outline(page).text
+    assert "· workstation and laptop scale" in outline(index).text
 
 
 def test_a_published_verdict_of_a_smaller_scale_does_not_replace_the_live_one(index: Path) -> None:

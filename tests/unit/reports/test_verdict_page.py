@@ -86,6 +86,15 @@ def test_the_history_says_what_the_rule_was_what_it_gave_and_what_had_been_seen(
     assert "Seen by then at laptop scale: seeds 0, 1." in text
 
 
+def test_a_statement_said_otherwise_before_is_not_repeated_as_data(root: Path) -> None:
+    amend(root, amended=[{"date": "2026-02-03", "reason": "clearer", "former": {"statement": "It was so."}}])
+    text = page(root).text
+    assert "Before: statement “It was so.”" in text
+    assert "What it was, as data" not in text
+    amend(root, amended=[{"date": "2026-02-03", "reason": "a slip", "former": {"accept": {"above": 0.5}}}])
+    assert "What it was, as data" in page(root).text
+
+
 def test_a_dispute_is_linked_and_shows_on_every_page_until_it_is_settled(root: Path) -> None:
     text = page(root).text
     assert "Copy the questions of .github/ISSUE_TEMPLATE/dispute.yml from the checkout" in text
@@ -116,6 +125,8 @@ def test_the_result_comes_first_with_its_unit_and_what_it_is_of(root: Path) -> N
     assert sorted(order, key=text.index) == order
     assert "minus batch_size=64, in nats. Each dot is what one seed says" in text
     assert "shaded is what the rule accepts, above 0." in text
+    assert re.search(r"the document says it: Fig\. 3.{0,40} · empirical: the world may disagree", text)
+    assert "wang2018identifying" not in text.split("What was measured")[0]
 
 
 def test_the_history_is_folded(root: Path) -> None:
