@@ -72,4 +72,5 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def _size(tensors: Iterable[torch.Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    """Bytes of tensors; of one that is expanded those that there are."""
+    return sum(min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()) for tensor in tensors)

@@ -239,7 +239,10 @@ class Timings:
         if len(taken) == 1:
             centre, lower, upper = taken[0][1]
         else:
-            found = [of_the_whole([(seconds[bound], fraction) for fraction, seconds in taken]) for bound in range(3)]
+            points = ([(seconds[bound], fraction) for fraction, seconds in taken] for bound in range(3))
+            found = [whole for mine in points if (whole := of_the_whole(mine)) is not None]
+            if not found:
+                return None
             (centre, *_), (_, lower, _), (_, _, upper) = found
         if gpu is not None:
             fits = entry["peak_gb"] <= gpu.memory_gb

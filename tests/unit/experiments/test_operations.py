@@ -48,6 +48,8 @@ def test_bytes_are_those_read_and_written_and_a_view_moves_none() -> None:
         (lambda: a + b, 3 * 400),
         (lambda: a.add_(b), 3 * 400),
         (lambda: a.sum(), 404),
+        (lambda: a + b[:1, :1].expand(10, 10), 2 * 400 + 400),
+        (lambda: a + torch.ones(1).expand(10, 10), 2 * 400 + 8),
         (lambda: a.T[2:], 0),
         (lambda: table[torch.tensor([1, 2])], 2 * 80),
     ):
