@@ -177,7 +177,7 @@ class _Cards:
 
     def figure(self, shown: dict[str, Any]) -> Markup:
         view = self.figures[shown["experiment"], shown["name"]]
-        caption = {key: shown[key] for key in ("see", "printed")}
+        caption = {key: shown[key] for key in ("title", "see", "printed")}
         return macro("figure_card", view, self.evidence, claims=self._rows(shown["claims"]), **caption)
 
     def verdicts(self, claims: list[str]) -> Markup:

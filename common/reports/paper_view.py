@@ -93,6 +93,7 @@ class PaperView:
         claims: Sequence[str] = (),
         experiment: str | None = None,
         *,
+        title: str = "",
         see: str = "",
         printed: str = "",
     ) -> Card:
@@ -103,6 +104,7 @@ class PaperView:
         Args:
             claims: patterns, see `summary`; none for the figure alone.
             experiment: where two experiments have a figure of that name.
+            title: what it is called, where its own title is that of one panel; plain text.
             see: what to see in it, one or two sentences of Markdown.
             printed: where it differs from the document's figure, one sentence of Markdown.
 
@@ -123,7 +125,8 @@ class PaperView:
         from IPython.display import display
 
         entry, path = found[0].entry, found[0].file("svg")
-        card: dict[str, Any] = {"name": entry.name, "experiment": entry.experiment, "see": see, "printed": printed}
+        card: dict[str, Any] = {"name": entry.name, "experiment": entry.experiment}
+        card |= {"title": title, "see": see, "printed": printed}
         bundle: dict[str, Any] = {
             FIGURE_MIME: card | {"claims": [claim.id for claim in self._named(claims)]},
             "text/plain": f"{entry.name}: {entry.title}" + (f" ({entry.problem})" if entry.problem else ""),

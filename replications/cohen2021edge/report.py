@@ -41,6 +41,7 @@ paper.figure(
 # %%
 paper.figure(
     "along_training",
+    title="Fig. 1 · λ₁ along training",
     see="λ₁ over the threshold, a line a seed. Under gradient descent and Nesterov's momentum it rises to 1 and stays"
     " just above; under the heavy ball it comes to about 1 and lies below afterwards, or stops short of it.",
     printed="The paper's network is trained on 5,000 images, at a range of learning rates.",
@@ -84,6 +85,7 @@ paper.figure(
 paper.figure(
     "expansion",
     ["quadratic-model-*", "network-does-not-diverge-at-the-edge"],
+    title="The quadratic model beside the loss",
     see="Before the edge both fall together; at the first crossing they still do for most of a hundred steps; a "
     "hundred steps later the model diverges while the loss goes on falling.",
     printed="The moments and the length of a hundred steps are ours (D5).",

@@ -29,6 +29,7 @@ paper = open_paper()
 # %%
 paper.figure(
     "table1",
+    title="Table 1 · its entries over the depth",
     see="Each curve is an entry of the table over the depth. The thick red one, a power of the degree, is what the "
     "blue one replaces: far above it on a star, equal to it on a regular graph.",
     printed="The talk prints formulas; the graphs are ours.",
@@ -44,6 +45,7 @@ paper.figure(
         "table1-gcn-is-free-of-the-graph",
         "table1-ten-*",
     ],
+    title="Table 1 · norms beside the largest degree",
     see="How many times each norm lies below the largest degree. At the dashed line nothing is gained; of an MPNN's "
     "norm (blue) real graphs gain a factor of one and a half to five.",
     printed="Ours: the talk says that the norm is at most the degree.",
@@ -79,6 +81,7 @@ paper.figure(
 paper.figure(
     "toy_linear",
     ["toy-*"],
+    title="The toy · the largest gap and its bounds over N and C",
     see="Left: the largest gap (green) falls with N as both bounds do. Right: it grows with C as C/√N does, and "
     "crosses the printed √(C/N).",
     printed="The slide has the formula and no data.",
@@ -100,6 +103,7 @@ paper.figure(
         "fig5-mpnn-liao-below-garg",
         "fig5-ours-below-garg",
     ],
+    title="Fig. 5 · bounds and the measured gap over the depth",
     see="On GCNs (above) the three bounds part with the depth, and (12), blue, is the lowest. On MPNNs (below) they "
     "lie close together. All are orders of magnitude above the measured gap (green).",
     printed="The talk names neither data sets nor depths (D2, D3); the gap and the Hessian measures (violet) are "
@@ -115,6 +119,7 @@ paper.figure(
 paper.figure(
     "fig5_readings",
     ["fig5-mpnn-liao-below-saturated-garg", "fig5-mpnn-ours-below-saturated-garg", "fig5-mpnn-ours-with-*"],
+    title="Fig. 5 · each bound in its readings",
     see="Lines of one colour are readings of one bound. On MPNNs they lie further apart than the bounds do.",
     printed="The talk shows one value a bound and does not say of which reading.",
 )
@@ -123,6 +128,7 @@ paper.figure(
 paper.figure(
     "fig5_ratios",
     ["fig5-orders-of-magnitude", "fig5-gcn-ratio-grows-with-depth"],
+    title="Fig. 5 · the two earlier bounds over (12)",
     see="The two earlier bounds over (12). On GCNs both ratios grow with the depth on every data set; on MPNNs some "
     "grow and some fall, around one (dashed).",
     printed="Ours: the talk does not say by how much.",
@@ -139,6 +145,7 @@ paper.figure(
 paper.figure(
     "layer_traces",
     ["layer-*"],
+    title="Traces of the layers over their bound",
     see="Below the dashed line the bound holds. How far below, and more so in deeper networks, is what it gives away.",
     printed="The talk names the step and shows no trace.",
 )
@@ -164,6 +171,7 @@ paper.summary(["fig5-ours-is-vacuous", "hessian-measure-within-an-order-*"])
 # %%
 paper.figure(
     "bound_factors",
+    title="What each factor adds to a bound",
     see="Each bar stacks what the factors add; the dash is the bound. Of (12) on GCNs the graph adds nothing, on MPNNs "
     "it adds the more the deeper they are.",
     printed="Ours.",
@@ -173,6 +181,7 @@ paper.figure(
 paper.figure(
     "bound_sweeps",
     ["sensitivity-garg-*", "sensitivity-liao-gcn-*", "sensitivity-w*"],
+    title="The bounds as one factor is moved",
     see="What a bound does when one factor is moved and the others stay: depth and weights move all, width hardly.",
     printed="Ours.",
 )

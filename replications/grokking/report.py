@@ -63,8 +63,8 @@ paper.summary(["fig4a-*", "fig4b-*", "small-decay-groks-*"])
 paper.figure(
     "fig4_fluctuation",
     ["fig4c-*", "fig4d-noise-*", "fig4d-grokking-is-delayed", "fig4d-late-*", "fig4d-more-stable-than-smaller-steps"],
-    see="Noise on either side ends most of the fluctuation of large decay, half the learning rate does not. One- "
-    "sided noise takes longer to 99 % and fluctuates more than two-sided noise in most seeds.",
+    see="Noise on either side ends most of the fluctuation of large decay, half the learning rate does not. "
+    "One-sided noise takes longer to 99 % and fluctuates more than two-sided noise in most seeds.",
     printed="The talk shows curves and says stable or fluctuating; the measures are ours.",
 )
 
@@ -91,6 +91,7 @@ paper.summary(
 paper.figure(
     "fig4_hessian",
     ["fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat"],
+    title="Figure 4 · the Hessian along training",
     see="With either noise Tr H and λ₁ end one to two orders below large decay alone. Over the loss (last panel) "
     "the order of the two kinds of noise turns round.",
     printed="The talk has no such figure.",
@@ -215,6 +216,7 @@ paper.figure(
 paper.figure(
     "gradient_variance",
     ["nso-variance-*", "wp-sgd-variance-*", "control-nso-variance-on-the-quartic"],
+    title="Variance of the gradient with noise on one side and on two",
     see="On smooth losses both follow theory (dashed). On the transformer two sides still scatter less, but not as "
     "σ⁴, and at the largest σ both scatter alike.",
     printed="The talk compares the two by training results; the variances are ours.",
@@ -229,6 +231,7 @@ paper.figure(
 paper.figure(
     "matrix_sensing",
     ["sensing-*"],
+    title="Matrix sensing with noise injection",
     see="With noise Tr H and the error of the recovered matrix end lower, at a higher training loss; the two kinds "
     "of noise lie on each other.",
     printed="The talk has no such problem; it is ours, because Tr H is exact in it.",

@@ -72,6 +72,7 @@ paper.figure(
         "fig1-flat-seldom-better",
         "fig1-premise-is-rare",
     ],
+    title="Fig. 1 · the two minima on fresh data",
     see="A point a mixture, flat against sharp minimum. Below the dashed line the flat one has less: mostly of Ψ and "
     "of the gap, seldom of the loss on fresh data, which is what one would choose a minimum by.",
     printed="Not in the paper, which shows one mixture and no fresh data.",
@@ -238,6 +239,7 @@ paper.figure(
 paper.figure(
     "tradeoff",
     ["eq9-rise-below-sharpness", "sharpness-grows-with-the-perturbation", "complexity-falls-with-the-perturbation"],
+    title="M against G",
     see="M grows and G falls with the perturbation; the dot is where their sum is least. The true rise stays far "
     "below M, so that the dashed sum has its minimum further right.",
     printed="Not in the paper, which speaks of the trade-off in section 4.3.",
@@ -247,6 +249,7 @@ paper.figure(
 paper.figure(
     "best_perturbation",
     ["lemma6-*", "sharpness-is-mostly-rho"],
+    title="The best perturbation beside σ*",
     see="How much wider than the closed-form σ* the best perturbation is, and what σ* loses: nothing for (12), which "
     "it minimises, little for (7), and more for the loss that both bound.",
     printed="Not in the paper.",
@@ -256,6 +259,7 @@ paper.figure(
 paper.figure(
     "correlated",
     ["lemma9-holds-for-correlated-perturbations"],
+    title="Lemmas 5 and 9 · the rise over their bounds",
     see="Rise over bound when all coordinates move together: Lemma 5's diagonal is exceeded at small perturbations, "
     "Lemma 9's eigenvalue never.",
     printed="Not in the paper, which proves both lemmas.",
@@ -336,6 +340,7 @@ paper.figure(
 paper.figure(
     "fig7_differences",
     ["fig7-*-more-than-isotropic-noise", "fig7-*-more-than-weight-decay"],
+    title="Fig. 7 · each arm against training without perturbation",
     see="Each arm against training without perturbation: noise of the same norm costs as much as Algorithm 1.",
     printed="Not in the paper.",
 )

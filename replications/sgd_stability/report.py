@@ -105,6 +105,7 @@ paper.figure(
 paper.figure(
     "identities",
     ["identity-*"],
+    title="Curvature recovered from perturbations, and its error",
     see="On smooth functions the two averages err in proportion to ρ², better than the lecture says, the worst case in "
     "proportion to ρ. On ReLU networks no order shows: kinks and the number of draws set the error.",
 )
@@ -126,6 +127,7 @@ paper.figure(
 paper.figure(
     "rescaling",
     ["rescaling-*"],
+    title="One function at every scale, and its curvature",
     see="One and the same function at every factor c, with curvatures that range over orders of magnitude.",
     printed="The lecture prints the two-parameter case on the left alone.",
 )
@@ -180,6 +182,7 @@ paper.figure(
         "union-bound-costs-little",
         "noise-does-not-lower-the-test-loss",
     ],
+    title="The PAC-Bayes bound of flat minima, evaluated",
     see="Every valid version lies above 1 (dashed), where nothing is said of a loss between 0 and 1. With ρ → ∞ the "
     "printed one (red) falls below the measured gap of networks that fit random labels.",
     printed="The lecture prints the bound and evaluates it nowhere.",
@@ -197,6 +200,7 @@ paper.figure(
 # %%
 paper.figure(
     "theorem2",
+    title="Theorem 2 · curvature over the weighted norm",
     see="Curvature over weighted norm, over drawn parameters: the range narrows as examples are added, to one that "
     "does not depend on the dimension.",
     printed="The lecture prints the theorem; its norm is taken without the root of one slide.",
@@ -228,6 +232,7 @@ paper.figure(
 paper.figure(
     "theorem3",
     ["theorem3-*"],
+    title="Theorem 3 · the error of interpolants and its bound",
     see="The error of interpolants (red) lies far below the bound (blue), which says something where it is below the "
     "dashed line: the flatter the start, the fewer examples that takes, and from initial weights × 1 it never does.",
     printed="The lecture prints the theorem; target, network and starts are ours.",
@@ -243,6 +248,7 @@ paper.figure(
 paper.figure(
     "theorem4",
     ["theorem4-memorising-*", "theorem4-printed-*", "theorem4-generalising-minimum-is-flattest-too"],
+    title="The memorising network · its trace over the least possible",
     see="Trace over the least possible one. The printed memorising network does not interpolate at the size of the "
     "experiment (red) and is not the flattest where it does; the corrected one is, and so are four units.",
     printed="The lecture prints the weights of the first; radius and bias of the second are ours.",
@@ -257,6 +263,7 @@ paper.figure(
 paper.figure(
     "fig8",
     ["fig8-*"],
+    title="Fig. 8 · SAM beside SGD and gradient descent",
     see="SAM comes down to the least trace (dashed). Its test error ends above that of gradient descent with weight "
     "decay, and below that of SGD and of plain gradient descent.",
     printed="The print has SAM beside gradient descent with weight decay only.",
@@ -265,6 +272,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig8_training_loss",
+    title="Fig. 8 · training loss",
     see="All four fit the training points; weight decay keeps its loss up.",
 )
 
@@ -279,6 +287,7 @@ paper.figure(
 paper.figure(
     "fig11",
     ["escape-*", "gd-minimum-at-the-edge-is-stable", "edge-minimum-is-unstable-at-b16"],
+    title="Fig. 11 · from gradient descent to SGD",
     see="After the switch the loss climbs by orders of magnitude and comes back, the sharpness falls, and the test "
     "accuracy dips and recovers. On the right gradient descent goes on, and nothing happens.",
     printed="The lecture's network and data are not stated; ours tells even from odd digits.",
@@ -288,6 +297,7 @@ paper.figure(
 paper.figure(
     "fig11_minima",
     ["fig11-*"],
+    title="Fig. 11 · sharpness before and after",
     see="Sharpness before and after: the smaller the batch, the flatter the minimum that SGD moves to. With large "
     "batches it stays.",
 )
@@ -326,6 +336,7 @@ paper.figure(
 paper.figure(
     "table1",
     ["table1-*", "linear-stability-bounds-sharpness", "fig14-*", "small-rate-stops-below-the-edge"],
+    title="Table 1 · sharpness of the solutions of gradient descent",
     see="λ₁ of the solutions over 2/η: just below 1, as the authors have it. With few images and a small learning rate "
     "training ends before.",
     printed="Learning rates that take hours of a CPU, and CIFAR-10, are left out; the authors' numbers stand in their "
@@ -370,6 +381,7 @@ paper.figure(
 paper.figure(
     "full_criterion",
     ["fig16-*", "sgd-lies-at-the-edge-of-the-full-criterion", "smaller-batches-generalise-better-here"],
+    title="Fig. 16 · the full criterion beside the two conditions",
     see="The two necessary conditions are loose at small batches. The full criterion (green) is nearly exhausted at "
     "every batch size, and broken by single minima at the smallest.",
     printed="Not in the lecture, which draws the two conditions alone.",
@@ -390,6 +402,7 @@ paper.figure(
 paper.figure(
     "criterion_by_rate",
     ["fig17-*"],
+    title="Fig. 17 · how near the minima come to each bound",
     see="How near these minima come to each bound, by learning rate and batch size.",
 )
 
@@ -402,6 +415,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig18",
+    title="Fig. 18 · alignment on MNIST",
     see="Along training (left) and over the size of the network (right) μ stays of the order of 1, where the decoupled "
     "noise has it (dashed). γ, a bound that uses uniformity alone, says much less.",
     printed="The print states no setting; ours are fully connected networks of three widths.",
@@ -411,6 +425,7 @@ paper.figure(
 paper.figure(
     "fig18_cifar10",
     ["fig18-*", "alignment-direction-on-mnist"],
+    title="Fig. 18 · alignment on CIFAR-10",
     see="The same on two classes of CIFAR-10.",
     printed="As for MNIST.",
 )
@@ -428,6 +443,7 @@ paper.figure(
         "alignment-squared-gradient-norms-are-uniform-too",
         "alignment-gamma-underestimates",
     ],
+    title="Fitting errors and gradient norms over the examples",
     see="Fitting errors (blue) grow more uneven along training, gradient norms (red) do not.",
     printed="The lecture's figure has no number and no stated setting.",
 )
@@ -436,6 +452,7 @@ paper.figure(
 paper.figure(
     "propositions",
     ["proposition1-*", "proposition2-*"],
+    title="The two propositions · the least μ",
     see="Left: with many examples μ is above 1 for linear networks, with few it is not. Right: for random features the "
     "least μ falls more slowly than the 1/d of the proposition.",
     printed="The lecture prints the propositions; the second asks for n ≳ d⁵ examples and is judged where there are so "
@@ -451,6 +468,7 @@ paper.figure(
 paper.figure(
     "size_independence",
     ["size-independence-*"],
+    title="The Frobenius norm over the size of the network and the batch",
     see="Left: neither ‖H‖_F nor its bound shows a trend with the number of parameters. Right: both grow with the "
     "batch. The bound for gradient descent (green) is far above.",
     printed="The print's networks and settings are not stated.",
@@ -463,6 +481,7 @@ paper.figure(
 # %%
 paper.figure(
     "noise_structure",
+    title="Where stability ends, by the structure of the noise",
     see="The ‖H‖_F at which stability really ends, at B = 1. With the Hessian of ten examples isotropic noise "
     "tolerates more, the larger the network (left); with one of full rank both tolerate the same (right).",
     printed="Not drawn in the lecture, which prints the conditions.",
@@ -472,6 +491,7 @@ paper.figure(
 paper.figure(
     "noise_structure_conditions",
     ["noise-structure-*"],
+    title="The exact thresholds over the lecture's conditions",
     see="The exact thresholds over the lecture's conditions: never above 1, often far below. The conditions are "
     "necessary and loose.",
 )
@@ -486,6 +506,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig19",
+    title="Fig. 19 · the loss while SGD escapes",
     see="200 trajectories and their mean (red). At B = 1 and B = 4 the loss grows exponentially until it is large; at "
     "B = 32, and under gradient descent, it stays.",
     printed="The expectation (dotted) and Theorem 4's bound (dashed) are added.",
@@ -495,6 +516,7 @@ paper.figure(
 paper.figure(
     "exponents",
     ["fig19-*", "theorem4-exponent-b1"],
+    title="Fig. 19 · growth a step by batch size",
     see="Growth a step by batch size: above Theorem 4's γ₀, which predicts none from B = 2 on, and below the ρ of the "
     "second moment.",
 )

@@ -36,6 +36,7 @@ paper.figure(
         "table5-equation7-from-the-columns-falls",
         "table5-equation7-with-a-as-the-norm-falls",
     ],
+    title="Tables 1 to 6 · as printed",
     see="The printed a (blue) falls in all four networks. Equation 7, worked out from the printed columns (violet), "
     "turns up at the larger decay in the three convolutional ones, whichever way ‖w‖ is read from a.",
     printed="The document prints tables; drawn are their columns over the value without decay, and equation 7 is ours.",
@@ -57,6 +58,7 @@ paper.figure(
         "table1-trace-falls-with-decay",
         "table1-trace-is-no-indicator",
     ],
+    title="Table 1 · computed",
     see="From left to right the gap in loss falls while λ₁ rises: the paradox. Accuracies hardly move.",
     printed="Diamonds are the printed lines, of one run; the document prints no error.",
 )
@@ -86,6 +88,7 @@ paper.figure(
 # %%
 paper.figure(
     "equations_6_9",
+    title="Equations 6 and 9 · the change with decay over the damping",
     see="The change from no decay to 5·10⁻⁴ over the damping δ, as printed and corrected: for small δ the intervals "
     "reach over decades, and the sign hangs on δ and on the form.",
     printed="The document prints no value of either equation.",
@@ -138,6 +141,7 @@ paper.figure(
 paper.figure(
     "fig2_excess",
     ["fig2-squared-hessian-excess-*"],
+    title="Fig. 2 · the excess of the squares over the batch size",
     see="By how much the squares are too large, over the batch size; dashed is what single images predict.",
     printed="Ours: the document predicts an excess, and not how large.",
 )
@@ -156,6 +160,7 @@ paper.figure(
         *(f"table{number}-sharpness-rises-with-decay" for number in (2, 4, 5)),
         *(f"table{number}-equation7-falls-with-decay" for number in (2, 4, 5)),
     ],
+    title="Tables 2, 4 and 5 · computed",
     see="Dots are ours, diamonds the printed lines: compare where each row goes from left to right, and how far.",
     printed="Our networks are thin; a is drawn as Tr H/P + ‖w‖/2, the reading that Table 1 bears out.",
 )
@@ -201,6 +206,7 @@ paper.figure(
 paper.figure(
     "tables_7_8",
     ["table7-regulariser-*", "table7-hessian-*", "table7-ggn-version-does-not-diverge"],
+    title="Tables 7 and 8 · each arm minus no penalty",
     see="Each arm minus no penalty at the same seed. At workstation scale accuracy rises, and so does Tr G.",
     printed="Thin networks on few images (D7); ImageNet-32 is not run.",
 )
@@ -213,6 +219,7 @@ paper.figure(
 paper.figure(
     "sub_batch",
     ["sub-batch-leaves-*"],
+    title="The penalty of an eighth of each mini-batch",
     see="Both penalties, of the whole batch and of an eighth, lower Tr G by about as much.",
     printed="Section 6 leaves it open.",
 )

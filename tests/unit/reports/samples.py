@@ -230,7 +230,7 @@ from common.reports import open_paper
 paper = open_paper()
 
 # %%
-paper.figure("fig3", ["fig3-given-training-loss"])
+paper.figure("fig3", ["fig3-given-training-loss"], title="Fig. 3 · gap & metric")
 
 # %%
 table = paper.metrics("batch_size").groupby("batch_size")[["gap", "psi"]].mean().round(3)

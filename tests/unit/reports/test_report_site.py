@@ -83,6 +83,7 @@ def test_a_figure_of_a_finding_is_shown_at_the_top_without_its_bytes(page: Path)
 def test_a_figure_has_its_verdicts_beside_it(page: Path) -> None:
     card = page.read_text().split('id="figure-batch_size-fig3"')[1].split("</figure>")[0]
     assert 'href="#claim-fig3-given-training-loss"' in card
+    assert "<strong>Fig. 3 · gap &amp; metric</strong>" in card
     assert "−0.12 (−0.31 to 0.07 at 95 %, five seeds)" in card
 
 
