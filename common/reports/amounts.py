@@ -45,8 +45,13 @@ def measured_text(claim: ClaimRow) -> str:
 
 
 def _with_region(amount: str, verdict: Verdict) -> str:
-    """A bare number, without seeds or an interval, with what the rule asks of it: "0.661 (asked: below 1)"."""
+    """A bare number, without seeds or an interval, with what the rule asks of it: "0.661 (asked: below 1)".
+
+    A number that three digits do not tell from an end of the region stays bare.
+    """
     if not amount or amount.endswith(")") or not verdict.accept:
+        return amount
+    if _said(verdict.estimate) in map(_said, Accept(**verdict.accept).ends):
         return amount
     return f"{amount} (asked: {accepted_text(verdict.accept)})"
 
