@@ -30,7 +30,7 @@ paper.figure(
         "table5-printed-columns-are-means",
         "table1-printed-measure-is-equation7",
         "table5-printed-measure-holds-no-squared-norm",
-        "table5-printed-agreement-is-that-of-the-norm",
+        "table5-printed-trace-changes-little-beside-the-measure",
         "table1-equation7-from-the-columns-falls",
         "table1-equation7-with-a-as-the-norm-falls",
         "table5-equation7-from-the-columns-falls",
