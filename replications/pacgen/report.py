@@ -149,7 +149,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig3_readings",
-    ["fig3-floor-falls-with-batch-size", "fig3-rho-decides-psi"],
+    ["fig3-floor-falls-with-batch-size", "fig3-psi-varies-with-rho-alone"],
     see="Six readings of one score. Without ρ, or with ρ from norms, Ψ is the floor, and falls with the batch size; "
     "what lifts it and turns the trend round is ρ over coordinates.",
     printed="The paper plots the first reading alone.",
@@ -158,7 +158,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig5_readings",
-    ["fig5-rho-decides-psi"],
+    ["fig5-psi-varies-with-rho-alone"],
     see="The same over learning rates: with ρ over coordinates Ψ falls with the rate, without it Ψ rises.",
     printed="The paper plots the first reading alone.",
 )
