@@ -31,6 +31,7 @@ from common.workflow.rules import (
     claim_digest,
     metrics_at,
     metrics_digest,
+    names_of,
     rules,
     rules_at,
     since,
@@ -222,13 +223,8 @@ def _check_older(
             then = rules_at(replication, commit, scale)
         table = pd.DataFrame(computed)
         for claim in claims:
-            before = next((then[name] for name in _names(claim) if name in then), None)
+            before = next((then[name] for name in names_of(claim) if name in then), None)
             check_older(claim, now[claim.id], before, commit, seeds=_seeds(claim, table), scale=scale)
-
-
-def _names(claim: Claim) -> list[str]:
-    """The name of a claim and those that it had before, the latest first."""
-    return [claim.id, *(entry.former.id for entry in claim.amended[::-1] if entry.former and entry.former.id)]
 
 
 def _seeds(claim: Claim, table: pd.DataFrame) -> set[int]:

@@ -135,21 +135,30 @@ def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
 
 
 def since(replication: Replication, claims: Sequence[Claim]) -> dict[str, str]:
-    """The commit from which on each claim has been decided as it is now; claims that are not committed are left out."""
+    """The commit from which on each claim has been decided as it is now, under whatever name.
+
+    Claims that are not committed are left out.
+    """
     path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
     listed = git(replication.root, *("log", "--topo-order", "--format=%H", "--", path)) or ""
-    wanted = {claim.id: claim_digest(claim) for claim in claims}
+    wanted = {claim.id: claim for claim in claims}
     found: dict[str, str] = {}
     for commit in listed.split():
         then = claims_at(replication, commit)
-        for name in list(wanted):
-            if name in then and claim_digest(then[name]) == wanted[name]:
+        for name, claim in list(wanted.items()):
+            before = next((then[former] for former in names_of(claim) if former in then), None)
+            if before and claim_digest(before) == claim_digest(claim):
                 found[name] = commit
             else:
                 del wanted[name]
         if not wanted:
             break
     return found
+
+
+def names_of(claim: Claim) -> list[str]:
+    """The name of a claim and those that it had before, the latest first."""
+    return [claim.id, *(entry.former.id for entry in claim.amended[::-1] if entry.former and entry.former.id)]
 
 
 def history(replication: Replication) -> Iterator[str]:

@@ -62,6 +62,19 @@ def test_a_rule_that_stood_when_the_runs_were_computed_is_taken_with_the_commit_
     assert since(replication, [claim]) == {FIRST: start}
 
 
+def test_a_renamed_claim_has_been_decided_so_since_before_its_name(committed: Project) -> None:
+    def stands() -> dict[str, str]:
+        replication = committed.replication()
+        return since(replication, load_claims(replication.folder / "claims.yaml")[:1])
+
+    start = committed.git("rev-parse", "HEAD")
+    committed.edit("claims.yaml", FIRST, "larger-steps")
+    renamed = committed.commit("renamed")
+    assert stands() == {"larger-steps": renamed}
+    amend(committed, date="2026-01-01", reason="a better name", former={"id": FIRST})
+    assert stands() == {"larger-steps": start}
+
+
 def test_a_rule_committed_after_its_runs_is_refused(committed: Project) -> None:
     runs = committed.git("rev-parse", "HEAD")
     committed.edit("claims.yaml", "accept: {below: 0}", "accept: {below: 9}")
