@@ -38,7 +38,8 @@ def delay_metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 def log_delay_of_grokking(table: pd.DataFrame) -> pd.Series:
     """log10 of `delay_ratio`; 0 of a run that fits and never generalises: what never comes is not late."""
-    return np.log10(table["delay_ratio"]).where(table["time_to_grok"].notna() | table["time_to_fit"].isna(), 0.0)
+    never = table["time_to_fit"].notna() & table["time_to_grok"].isna()
+    return table["delay_ratio"].where(~never, 1.0).map(np.log10)
 
 
 def behaviour(row: pd.Series) -> str:
