@@ -13,9 +13,9 @@ BEHAVIOURS = {
     "no fit": "does not fit",
     "a": "a · fits only, stable",
     "b": "b · fits only, fluctuates",
-    "prompt": "generalises with the fit",
-    "c": "c · generalises late, fluctuates",
-    "d": "d · generalises late, stable",
+    "prompt": "generalises in under 10 × its steps to fit",
+    "c": "c · generalises later, fluctuates",
+    "d": "d · generalises later, stable",
 }
 """What a run does; letters are the panels of Fig. 4 that look so."""
 
