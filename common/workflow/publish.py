@@ -89,7 +89,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         runs: dict[str, list[Mapping[str, Any]]] = {commit: [] for commit in commits}
         for state_of, fact in zip(mine, facts, strict=True):
             runs[fact["rules_at"]].append(state_of.run.axes)
-        _check_older(replication, checked, rule, runs, scale)
+        _check_older(replication, checked, rule, runs, scale, analysis=analysis)
         made[experiment] = _summary(facts)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
@@ -208,12 +208,14 @@ def _check_older(
     runs: Mapping[str, Sequence[Mapping[str, Any]]],
     scale: str,
     *,
+    analysis: Path | None = None,
     published_by: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Refuse rules that are younger than the runs which they judge, unless they say so.
 
     Args:
         runs: axes and values of each, by the commit that they were computed from.
+        analysis: records and metrics of the runs; then metrics of other code that are the same numbers are no change.
         published_by: verdicts whose rules stand for those of a commit that this history does not hold (any more).
     """
     for commit, computed in sorted(runs.items()):
@@ -221,10 +223,16 @@ def _check_older(
             then = {name: Rule(**entry["decided_by"]) for name, entry in published_by.items() if "decided_by" in entry}
         else:
             then = rules_at(replication, commit, scale)
-        table = pd.DataFrame(computed)
+        table, former = pd.DataFrame(computed), None
         for claim in claims:
             before = next((then[name] for name in names_of(claim) if name in then), None)
-            check_older(claim, now[claim.id], before, commit, seeds=_seeds(claim, table), scale=scale)
+            rule = now[claim.id]
+            if analysis and before and rule.metrics not in ("", before.metrics):
+                if former is None:
+                    former = metrics_at(replication, claim.experiment, analysis / f"{claim.experiment}.parquet", commit)
+                fresh = read_json(analysis / "metrics.json")[claim.experiment]
+                rule = replace(rule, metrics="") if _same_numbers(claim, former, fresh) else rule
+            check_older(claim, rule, before, commit, seeds=_seeds(claim, table), scale=scale)
 
 
 def _seeds(claim: Claim, table: pd.DataFrame) -> set[int]:

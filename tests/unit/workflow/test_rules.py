@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from common.claims import Claim, load_claims
@@ -165,6 +167,26 @@ def test_other_code_of_metrics_that_gives_the_same_numbers_is_no_change(committe
     check_published(claim, rule, published, same_numbers=True, scale="laptop")
     with pytest.raises(UserError, match="the code of its metrics changed"):
         check_published(claim, rule, published, same_numbers=False, scale="laptop")
+
+
+def test_other_code_since_the_runs_is_no_change_where_it_gives_the_same_numbers(committed: Project) -> None:
+    runs = committed.git("rev-parse", "HEAD")
+    analysis = committed.root / "analysis"
+    analysis.mkdir()
+    row = {"run": "learning_rate=0.5,seed=0", "learning_rate": 0.5, "seed": 0}
+    pd.DataFrame([{**row, "distance": 0.25}]).to_parquet(analysis / "descent.parquet")
+
+    def published(log_distance: float) -> None:
+        write_json(
+            analysis / "metrics.json", {"descent": [{**row, "log_distance": log_distance, "regime_reached": True}]}
+        )
+        replication, claim, rule = now(committed)
+        _check_older(replication, [claim], {claim.id: rule}, {runs: [row]}, "laptop", analysis=analysis)
+
+    committed.edit("analysis/descent.py", "np.log(", "np.emath.log(")
+    published(float(np.log(0.25)))
+    with pytest.raises(UserError, match="the code of its metrics differs from the one at the runs' commit"):
+        published(-2.0)
 
 
 def test_a_claim_that_changed_after_its_evidence_was_published_is_named_until_it_says_so(committed: Project) -> None:
