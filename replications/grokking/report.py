@@ -177,6 +177,17 @@ paper.figure(
 )
 
 # %% [markdown]
+# These losses seldom meet. So four arms once more, with seeds of their own, measured while the loss falls.
+
+# %%
+paper.figure(
+    "equal_loss",
+    ["equal-loss-*"],
+    see="Training goes from left to right. At the same loss a lower line is flatter than its loss explains.",
+    printed="The talk has no such figure.",
+)
+
+# %% [markdown]
 # ## What the talk does not state
 # The operation, $\sigma$, the weight decay and the share of the table are ours (D1). Does the result depend on them?
 
