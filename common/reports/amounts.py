@@ -12,7 +12,7 @@ ROUNDING = 1e-12
 """What is smaller is said to be zero: no measure here resolves it."""
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0}
+_LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0, "powers of two": 2.0}
 _WITHOUT_SCALE = (None, "nats")
 """Units in which a reader cannot tell much from little."""
 

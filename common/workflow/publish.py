@@ -130,17 +130,18 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     for name, entry in decided_by.items():
         known = before.get(name, {}).get("decided_by", {})
         entry["decided_by"] = {**known, "claim": now[name].claim}
-    verdicts = [
-        {**verdict, **decided_by[verdict["id"]], "commit": made[verdict["experiment"]]["commit"]}
-        for verdict in judged_anew(replication, scale, place)
-    ]
+    verdicts = []
+    for verdict in judged_anew(replication, scale, place):
+        entry = {**verdict, **decided_by[verdict["id"]], "commit": made[verdict["experiment"]]["commit"]}
+        then = before.get(entry["id"])
+        verdicts.append(then if then and close(then, entry) else entry)  # another machine rounds otherwise
     write_json(place / "verdicts.json", verdicts)
     path = root / "reports" / "metrics" / scale / f"{replication.name}.json"
     there_are = {claim.id for claim in load_claims(replication.folder / "claims.yaml")}
     kept = {name: facts for name, facts in read_json_or(path, {}).items() if name in there_are}
     write_json(path, {**kept, **metric_file(verdicts)})
-    changed = [verdict["id"] for verdict in verdicts if verdict != before.get(verdict["id"])]
-    return changed + [name for name in before if name not in {verdict["id"] for verdict in verdicts}]
+    after = _entries(place / "verdicts.json")  # as they are read back: a tuple is a list there
+    return [name for name in {**after, **before} if after.get(name) != before.get(name)]
 
 
 def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[str, Any]]:
@@ -276,15 +277,18 @@ def _same_numbers(claim: Claim, then: Sequence[Mapping[str, Any]], now: Sequence
     names = ("regime_reached", *claim.estimate.variables())
     before, after = ({str(row["run"]): row for row in rows} for rows in (then, now))
     return before.keys() <= after.keys() and all(
-        _close(before.get(run, {}).get(name), after[run].get(name)) for run in after for name in names
+        close(before.get(run, {}).get(name), after[run].get(name)) for run in after for name in names
     )
 
 
-def _close(value: Any, other: Any) -> bool:
+def close(value: Any, other: Any) -> bool:
+    """Whether two values of a JSON file are equal, numbers to six digits; a tuple is a list there."""
     if _missing(value) or _missing(other):
         return _missing(value) and _missing(other)
-    if isinstance(value, list) and isinstance(other, list):
-        return len(value) == len(other) and all(map(_close, value, other))
+    if isinstance(value, list | tuple) and isinstance(other, list | tuple):
+        return len(value) == len(other) and all(map(close, value, other))
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(close(value[name], other[name]) for name in value)
     if isinstance(value, bool | str) or not isinstance(value, int | float) or not isinstance(other, int | float):
         return bool(value == other)
     return math.isclose(value, other, rel_tol=1e-6)
