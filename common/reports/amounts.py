@@ -9,7 +9,10 @@ from common.reports.judgements import ClaimRow
 from common.reports.text import number
 
 ROUNDING = 1e-12
-"""What is smaller is said to be zero: no measure here resolves it."""
+"""What is not larger is said to be zero: no measure here resolves it."""
+
+NEARLY = 1e-4
+"""What is smaller, and far smaller than what the rule asks, is said to be nearly zero, without its power of ten."""
 
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0, "powers of two": 2.0}
@@ -31,7 +34,7 @@ def measured_text(claim: ClaimRow) -> str:
     verdict, kind = claim.shown, _kind(claim)
     if verdict.estimate is None or kind not in _DIFFERENCES:
         return _with_region(_amount(verdict, kind), verdict)
-    if abs(verdict.estimate) < ROUNDING:
+    if abs(verdict.estimate) <= ROUNDING:
         return "no difference"
     low, high = verdict.interval or (None, None)
     straddles = low is not None and high is not None and low < -ROUNDING and high > ROUNDING
@@ -39,8 +42,10 @@ def measured_text(claim: ClaimRow) -> str:
     if straddles and _base(verdict) is None:
         ends = sorted([(abs(low or 0), "lower"), (high or 0, "higher")], key=lambda end: end[1] == word)
         between = " to ".join(f"{_said(value)} {side}" for value, side in ends)
-        amount = f"{_said(abs(verdict.estimate))}{_unit(verdict)} ({between}{_of_seeds(verdict)})"
-        return f"{word} by {_with_share(amount, claim)}"
+        beside = f" ({between}{_of_seeds(verdict)})"
+        if _is_nearly_zero(verdict):
+            return f"nearly no difference{beside}"
+        return f"{word} by {_with_share(f'{_said(abs(verdict.estimate))}{_unit(verdict)}{beside}', claim)}"
     return f"{word} by {amount_text(claim)}"
 
 
@@ -51,7 +56,7 @@ def _with_region(amount: str, verdict: Verdict) -> str:
     """
     if not amount or amount.endswith(")") or not verdict.accept:
         return amount
-    if _said(verdict.estimate) in map(_said, Accept(**verdict.accept).ends):
+    if not _is_nearly_zero(verdict) and _said(verdict.estimate) in map(_said, Accept(**verdict.accept).ends):
         return amount
     return f"{amount} (asked: {accepted_text(verdict.accept)})"
 
@@ -107,14 +112,15 @@ def _amount(verdict: Verdict, kind: str) -> str:
     if kind in _DIFFERENCES and estimate < 0:
         estimate, low, high = -estimate, None if high is None else -high, None if low is None else -low
     base = _base(verdict) if kind in _DIFFERENCES else None
+    said = "nearly 0" if _is_nearly_zero(verdict) else _said(estimate)
     if base:
         estimate, low, high = base**estimate, None if low is None else base**low, None if high is None else base**high
-        amount = f"a factor of {_said(estimate)}"
+        amount = f"a factor of {_said(estimate) if _said(estimate) != '1' else f'{estimate:.2f}'}"
     elif kind in _SHARES:
         amount, low, high = _share(verdict), _percent(low), _percent(high)
     else:
-        amount = f"{_said(estimate)}{' times' if kind == 'ratio_of_means' else _unit(verdict)}"
-    if verdict.interval is None or (verdict.n is None and low == high):
+        amount = f"{said}{' times' if kind == 'ratio_of_means' else _unit(verdict)}"
+    if verdict.interval is None or (verdict.n is None and _said(low) == _said(high)):
         return amount
     if kind in _SHARES:
         return f"{amount} ({_said(low)} to {_said(high)} % at {100 * verdict.confidence:g} %)"
@@ -148,4 +154,11 @@ def _percent(value: float | None) -> float | None:
 def _said(value: float | None) -> str:
     if value is None or isinstance(value, int):
         return number(value)
-    return "0" if abs(value) < ROUNDING else number(float(f"{value:.3g}"))
+    return "0" if abs(value) <= ROUNDING else number(float(f"{value:.3g}"))
+
+
+def _is_nearly_zero(verdict: Verdict) -> bool:
+    """Whether an estimate differs from zero by less than a hundredth of what its rule asks."""
+    value, ends = abs(verdict.estimate or 0), Accept(**verdict.accept).ends if verdict.accept else ()
+    asked = [abs(end) for end in ends if end and math.isfinite(end)]
+    return ROUNDING < value < NEARLY and bool(asked) and value < min(asked) / 100

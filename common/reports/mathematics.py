@@ -22,6 +22,7 @@ _TOKEN = re.compile(
     rf"|(?P<index>_(?:(?P<below>[{_LETTER}]+|\d+)(?![_{_LETTER}\d])|\{{))"
     rf"|(?P<raised>[{_RAISED}]+)|(?P<lowered>[{_LOWERED}]+)|(?P<word>[{_LETTER}]+)"
 )
+_FRACTION = re.compile(r"\d+/<i>\w</i>")
 _RELATION = re.compile(r"\s*(?:[=<>≤≥≈≠∝∈≪≫·×⊙⊗+−±/^_]|-\s)")
 _MARKUP = re.compile(r"(<math\b.*?</math>|<code>.*?</code>|<a\b[^>]*>|<[^>]+>)", re.DOTALL)
 
@@ -40,7 +41,7 @@ def mathematics(text: str) -> Markup:
     Greek letters are mathematics. A Latin letter by itself is, unless it is an article, a pronoun, or names a part
     ("panel b", "Fig. 4a", "Polyak's"); of several letters those that touch a sign ("vᵀHv", "‖AB‖", "√d").
     """
-    return _set(text, inside=False)
+    return Markup(_FRACTION.sub(r'<span class="whole">\g<0></span>', str(_set(text, inside=False))))
 
 
 def _set(text: str, *, inside: bool) -> Markup:
@@ -81,6 +82,8 @@ def _moved(text: str, token: re.Match[str]) -> tuple[Markup | str, int]:
 
 def _carries(text: str, at: int) -> bool:
     """Whether what ends at a place can have a power or an index: a number, a sign or a variable, not a longer name."""
+    if text[at] == "_" and re.search(rf"[{_LETTER}]{{2,}}\d+$", text[:at]):
+        return False
     found = re.search(rf"(^|.)([{_LETTER}]+)$", text[:at])
     if found is None:
         return bool(re.search(rf"[\d)\]‖|½{_RAISED}{_LOWERED}]$", text[:at]))

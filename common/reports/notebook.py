@@ -30,12 +30,16 @@ class Story:
     Attributes:
         blocks: its text and outputs as HTML, in order.
         figures: (experiment, name) of the saved figures that it shows.
+        asides: the cards of those that it captions and leaves to the end of the page.
+        beside: of each claim the figures that it stands beside, as (experiment, name, title or nothing).
         problems: one sentence for each cell that failed.
         notebook: the executed notebook as JSON text.
     """
 
     blocks: list[Markup] = field(default_factory=list)
     figures: set[tuple[str, str]] = field(default_factory=set)
+    beside: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+    asides: dict[tuple[str, str], Markup] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notebook: str = ""
 
@@ -170,8 +174,16 @@ def _output(output: Any, prefix: str, story: Story, cards: Cards) -> Markup:
         return _plain(output.text) if output.name == "stdout" else Markup("")
     data = output.data
     if FIGURE_MIME in data:
-        story.figures.add((data[FIGURE_MIME]["experiment"], data[FIGURE_MIME]["name"]))
-        return cards.figure(data[FIGURE_MIME])
+        shown = data[FIGURE_MIME]
+        key = shown["experiment"], shown["name"]
+        for claim in shown["claims"]:
+            story.beside.setdefault(claim, []).append((shown["experiment"], shown["name"], shown.get("title", "")))
+        card = cards.figure(shown)
+        if shown.get("aside"):
+            story.asides[key] = card
+            return Markup("")
+        story.figures.add(key)
+        return card
     if VERDICTS_MIME in data:
         claims = data[VERDICTS_MIME]["claims"]
         return cards.verdicts(claims) if claims else Markup("")

@@ -44,6 +44,11 @@ class FigureView:
         return self.picture.entry
 
     @property
+    def title(self) -> str:
+        """What the figure calls itself, without the title of a panel that stands below it."""
+        return self.entry.title.split("\n")[0] or self.entry.name
+
+    @property
     def again(self) -> Markup | None:
         """The drawing a second time on its page, without its bytes."""
         box = re.search(r'viewBox="([-\d. ]+)"', self.drawing or "")
@@ -79,7 +84,7 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
     figures = _figures(evidence, beside)
     story = _story(evidence, beside, figures)
     larger = [_view(evidence, picture, beside, f"published-{picture.scale}-") for picture in evidence.larger_figures]
-    claims = write_verdict_pages(evidence, beside)
+    claims = write_verdict_pages(evidence, beside, _beside(story, figures))
     _forget_others(beside, [*figures.values(), *larger], bool(story.notebook), claims)
     path = beside.parent / f"{evidence.name}.html"
     rows = {row.id: row for row in evidence.claims}
@@ -102,7 +107,11 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
         controls=controls_text(tally(evidence.claims, "control")),
         findings=tally(evidence.claims, "our_finding"),
         chance=chance(evidence.claims),
-        figures=[view for key, view in figures.items() if key not in story.figures],
+        figures=[
+            story.asides.get(key) or macro("figure_card", view, evidence)
+            for key, view in figures.items()
+            if key not in story.figures
+        ],
         larger_figures=larger,
         shown_figures={view.entry.name: view.anchor for view in reversed(figures.values())},
         outcomes=_outcomes(evidence.runs),
@@ -111,6 +120,14 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
         costs=_costs(evidence.runs),
         notebook=f"{evidence.name}/report.ipynb" if story.notebook else None,
     )
+
+
+def _beside(story: Story, figures: dict[tuple[str, str], FigureView]) -> dict[str, list[tuple[str, str]]]:
+    """Of each claim the figures that the story shows beside it: anchor and title."""
+    return {
+        claim: [(figures[of, name].anchor, title or figures[of, name].title) for of, name, title in shown]
+        for claim, shown in story.beside.items()
+    }
 
 
 def _figures(evidence: Evidence, beside: Path) -> dict[tuple[str, str], FigureView]:

@@ -96,6 +96,7 @@ class PaperView:
         title: str = "",
         see: str = "",
         printed: str = "",
+        aside: bool = False,
     ) -> Card:
         """The saved figure `name` with its caption, and what `summary` says of `claims`.
 
@@ -107,6 +108,7 @@ class PaperView:
             title: what it is called, where its own title is that of one panel; plain text.
             see: what to see in it, one or two sentences of Markdown.
             printed: where it differs from the document's figure, one sentence of Markdown.
+            aside: the page shows it after the story, folded among the figures that few will look for.
 
         Raises:
             UserError: no such figure, more than one, or no such claim.
@@ -126,7 +128,7 @@ class PaperView:
 
         entry, path = found[0].entry, found[0].file("svg")
         card: dict[str, Any] = {"name": entry.name, "experiment": entry.experiment}
-        card |= {"title": title, "see": see, "printed": printed}
+        card |= {"title": title, "see": see, "printed": printed, "aside": aside}
         bundle: dict[str, Any] = {
             FIGURE_MIME: card | {"claims": [claim.id for claim in self._named(claims)]},
             "text/plain": f"{entry.name}: {entry.title}" + (f" ({entry.problem})" if entry.problem else ""),

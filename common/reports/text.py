@@ -14,6 +14,7 @@ from common.reports.mathematics import with_mathematics
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _DASH = re.compile(" ([–—−]) ")
+_INDEX = re.compile("([‖⁰¹²³⁴⁵⁶⁷⁸⁹])_")  # an index, which Markdown takes for the beginning of emphasis
 _EXPONENT = re.compile(r"[-−]?\d+(?:\.\d+)?e[-+−]?\d+")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -83,7 +84,8 @@ def prose(text: object) -> Markup:
 
     No line begins with a dash or a minus that stands between two words.
     """
-    return with_mathematics(_parser().renderInline(_DASH.sub("\u00a0\\1 ", str(text or ""))))
+    plain = _INDEX.sub(r"\1\_", _DASH.sub("\u00a0\\1 ", str(text or "")))
+    return with_mathematics(_parser().renderInline(plain))
 
 
 def brief(statement: str) -> str:
@@ -117,7 +119,7 @@ def markdown(text: str) -> Markup:
 
 
 def number(value: object, digits: int = 3) -> str:
-    """A number to `digits` significant digits: 0.0123, −4.5, 1.2 × 10⁻⁷."""
+    """A number to `digits` significant digits: 0.0123, −4.5, 1.2 × 10⁻⁷, 10⁻⁹."""
     if value is None:
         return "—"
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -133,8 +135,8 @@ def number(value: object, digits: int = 3) -> str:
         return f"{round(value, digits - 1 - exponent):,.0f}".replace("-", "−").replace(",", "\u202f")
     if -4 <= exponent < 4:
         return _trimmed(f"{value:.{max(0, digits - 1 - exponent)}f}")
-    mantissa = _trimmed(f"{value / 10.0**exponent:.{digits - 1}f}")
-    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPT)}"
+    mantissa, power = _trimmed(f"{value / 10.0**exponent:.{digits - 1}f}"), str(exponent).translate(_SUPERSCRIPT)
+    return f"{mantissa[:-1]}10{power}" if mantissa in ("1", "−1") else f"{mantissa} × 10{power}"
 
 
 def _trimmed(text: str) -> str:

@@ -58,21 +58,27 @@ class Change:
         return list(dict.fromkeys(before["reason"] for _, before in self.verdicts if not before["verdict"]))
 
 
-def write_verdict_pages(evidence: Evidence, folder: Path) -> set[str]:
+def write_verdict_pages(
+    evidence: Evidence, folder: Path, figures: Mapping[str, list[tuple[str, str]]] | None = None
+) -> set[str]:
     """Write `<claim>.html` for every claim of a paper into `folder`; returns the names of the files.
+
+    Args:
+        figures: of each claim those that the paper's page shows it beside: anchor and title.
 
     Raises:
         UserError: claims.yaml, CITATION.cff or a file of the evidence cannot be read; names file and line or entry.
     """
-    maker = _Maker(evidence)
+    maker = _Maker(evidence, figures or {})
     return {maker.write(claim, folder).name for claim in evidence.claims}
 
 
 class _Maker:
     """The pages of one paper: rules and tables are read once."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, figures: Mapping[str, list[tuple[str, str]]]) -> None:
         self.evidence = evidence
+        self.figures = figures
         self.about = citing.project(evidence.root)
         self._tables: dict[tuple[str, bool, str], Any] = {}
 
@@ -93,6 +99,7 @@ class _Maker:
             data=as_yaml(rule) if rule else "",
             changes=_changes(rule, sides) if rule else [],
             sides=sides,
+            figures=self.figures.get(claim.id, []),
             about=self.about,
             bibtex=citing.bibtex(self.about, self.evidence.paper, self.evidence.name, claim, finished),
             dispute=citing.dispute_address(self.about, self.evidence.name, claim),

@@ -221,6 +221,29 @@ paper.figure(
     printed="Batches of 256 in print, of 8 in this illustration (D18).",
 )
 
+# %%
+for name, over in (("fig4", "the batch size"), ("fig6", "the learning rate")):
+    paper.figure(
+        f"{name}_matched_loss",
+        see=f"Gap and Ψ over {over} at the end (blue) and where runs first pass a training loss of 1 nat (red), "
+        "one seed a setting: no order can be told.",
+        printed="Not in the paper.",
+        aside=True,
+    )
+    paper.figure(
+        f"{name}_readings",
+        see=f"Six readings of Ψ over {over}: ρ over coordinates lifts it tenfold above the floor, as on MNIST.",
+        printed="The paper plots the first reading alone.",
+        aside=True,
+    )
+    paper.figure(
+        f"{name}_curvature",
+        see=f"Squared gradients and Tr H over {over} at the end (blue) and at a training loss of 1 nat (red), one "
+        "seed a setting.",
+        printed="Not in the paper.",
+        aside=True,
+    )
+
 # %% [markdown]
 # ## Where the score comes from
 # The bound has two parts that ask for opposite things. The **sharpness term** $M$ bounds the rise of the
@@ -269,6 +292,14 @@ paper.figure(
 # ## One function, other weights
 # Multiply the first layer of a ReLU network by $\alpha$ and divide the second by it: the function stays, the Hessian
 # does not. The paper argues that its bound changes little. We take two-layer networks trained on MNIST.
+
+# %%
+paper.figure(
+    "two_layer_training",
+    see="The networks that are rescaled and bounded fit their training images.",
+    printed="Not in the paper.",
+    aside=True,
+)
 
 # %%
 paper.figure(

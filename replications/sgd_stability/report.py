@@ -83,6 +83,7 @@ paper.figure(
 paper.figure(
     "table4",
     ["table4-*", "larger-lambda-1-at-equal-training-loss", "sharper-at-equal-training-loss"],
+    title="Table 4 · sharpness at the end and at equal training loss",
     see="Small-batch networks are orders of magnitude less sharp at the end of training (left). At equal training loss "
     "(right) the difference is smaller, and stays.",
     printed="Diamonds are Table 4's means for a larger F1 on all of MNIST; its right panel is ours.",
@@ -92,6 +93,7 @@ paper.figure(
 paper.figure(
     "table2",
     ["table2-*"],
+    title="Table 2 · training and test accuracy",
     see="Both arms fit the training images; on test images the small batches are ahead in every seed.",
     printed="With a tenth of the images the test accuracies are lower and lie further apart than in Table 2.",
 )
@@ -328,6 +330,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig14",
+    title="Fig. 14 · λ₁ along gradient descent",
     see="Along full-batch training λ₁ rises until it meets 2/η (dashed), overshoots, and hovers there.",
     printed="The print is taken from others, with networks and losses of theirs.",
 )

@@ -169,6 +169,7 @@ paper.figure(
 paper.figure(
     "fig1",
     ["fig1-*"],
+    title="Fig. 1 · spectra, test error and norm",
     see="The paradox once more: how far the outliers of the spectrum reach, beside test error and norm of the same "
     "networks.",
     printed="The document shows WRN-28-10 and more decays in (c); its spectra are two panels.",
@@ -209,6 +210,14 @@ paper.figure(
     title="Tables 7 and 8 · each arm minus no penalty",
     see="Each arm minus no penalty at the same seed. At workstation scale accuracy rises, and so does Tr G.",
     printed="Thin networks on few images (D7); ImageNet-32 is not run.",
+)
+
+# %%
+paper.figure(
+    "training_with_penalty",
+    see="What the steps descend, along training: with the penalty it ends a little higher.",
+    printed="The document shows no curve.",
+    aside=True,
 )
 
 # %% [markdown]

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.system_packages import require
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
-DESKTOP, PHONE = (1280, 900), (390, 844)
+DESKTOP, TABLET, PHONE = (1280, 900), (768, 1024), (390, 844)
 _SURVEY = (Path(__file__).parent / "survey.js").read_text()
 
 
@@ -22,6 +22,7 @@ class View:
     """One page at one width in one colour scheme.
 
     Attributes:
+        scripts: whether they ran.
         complaints: console errors and warnings, uncaught errors, dialogs, and files that could not be loaded.
         requests: every address that was asked for, the page's own first.
         width: of the content, in CSS pixels, with everything opened that can be opened.
@@ -35,6 +36,7 @@ class View:
     path: Path
     size: tuple[int, int]
     scheme: str
+    scripts: bool = True
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     width: int = 0
@@ -45,7 +47,7 @@ class View:
     barriers: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return f"{self.path.name}, {self.size[0]} px, {self.scheme}"
+        return f"{self.path.name}, {self.size[0]} px, {self.scheme}{'' if self.scripts else ', without JavaScript'}"
 
 
 @contextmanager
@@ -61,12 +63,15 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def window(browser: Browser, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Iterator[Page]:
+def window(
+    browser: Browser, size: tuple[int, int] = DESKTOP, scheme: str = "light", *, scripts: bool = True
+) -> Iterator[Page]:
     """An empty page of a size (width, height in CSS pixels) and a colour scheme, offline."""
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme="dark" if scheme == "dark" else "light",
         offline=True,
+        java_script_enabled=scripts,
         reduced_motion="reduce",
     )
     try:
@@ -76,16 +81,16 @@ def window(browser: Browser, size: tuple[int, int] = DESKTOP, scheme: str = "lig
 
 
 def survey(browser: Browser, paths: list[Path]) -> list[View]:
-    """Look at every page on a desk and on a phone, light and dark."""
+    """Look at every page on a desk, a tablet and a phone, light and dark; on desk and phone without scripts, too."""
+    scripted = [(size, scheme, True) for size in (DESKTOP, TABLET, PHONE) for scheme in ("light", "dark")]
     views = []
-    for size in (DESKTOP, PHONE):
-        for scheme in ("light", "dark"):
-            with window(browser, size, scheme) as page:
-                views += [_view(page, path, size, scheme) for path in paths]
+    for size, scheme, scripts in [*scripted, (DESKTOP, "light", False), (PHONE, "dark", False)]:
+        with window(browser, size, scheme, scripts=scripts) as page:
+            views += [_view(page, path, size, scheme, scripts) for path in paths]
     return views
 
 
-def _view(page: Page, path: Path, size: tuple[int, int], scheme: str) -> View:
+def _view(page: Page, path: Path, size: tuple[int, int], scheme: str, scripts: bool) -> View:
     complaints: list[str] = []
     requests: list[str] = []
 
@@ -106,7 +111,8 @@ def _view(page: Page, path: Path, size: tuple[int, int], scheme: str) -> View:
     found = page.evaluate(_SURVEY)
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
-    return View(path, size, scheme, complaints, requests, **found, barriers=_barriers(page))
+    barriers = _barriers(page) if scripts and size != TABLET else []
+    return View(path, size, scheme, scripts, complaints, requests, **found, barriers=barriers)
 
 
 def _barriers(page: Page) -> list[str]:

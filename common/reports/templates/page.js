@@ -23,6 +23,17 @@
     return (Math.abs(power) < 5 ? `${Number(`${head}e${power}`)}` : `${Number(head)} × 10${raised}`).replace("-", "−");
   }
 
+  // What a link leads to inside something folded is unfolded.
+  const unfold = () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = target && target.closest("details:not([open])");
+    if (!folded) return;
+    folded.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
+
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.setAttribute("role", "status");

@@ -45,6 +45,7 @@ def test_variables_powers_and_indices_are_set(text: str, shown: str) -> None:
         "e.g. i.e. Fig. 4a, panel b, Table C",
         "Polyak’s heavy ball; Table 7’s difference",
         "fan_out, large_decay_nso and 2/fan_out",
+        "fig1_map of table3_gap",
         "MNIST-1D, ResNet-20, 25k parameters at 95 %",
         "U-Net, t-test, x-axis",
         "SGD, GCN and log10 of (its) loss",
@@ -54,6 +55,10 @@ def test_variables_powers_and_indices_are_set(text: str, shown: str) -> None:
 )
 def test_ordinary_words_stay_as_they_are(text: str) -> None:
     assert mathematics(text) == text
+
+
+def test_a_number_over_a_variable_stays_on_one_line() -> None:
+    assert mathematics("to 2/η and") == 'to <span class="whole">2/<i>η</i></span> and'
 
 
 def test_formulas_code_and_links_of_a_page_stay() -> None:

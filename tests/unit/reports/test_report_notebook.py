@@ -98,6 +98,8 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     assert html.count("VERDICTS") == 1
     assert "VERDICTS [&#39;fig3-given-training-loss&#39;]" in html
     assert story.figures == {("batch_size", "fig3")}
+    assert story.beside == {"fig3-gap-and-metric-agree": [("batch_size", "fig3", "")]}
+    assert story.asides == {}
     written = json.loads(story.notebook)
     assert [cell["id"] for cell in written["cells"]][:2] == ["cell-0", "cell-1"]
     picture, words = written["cells"][5]["outputs"]
@@ -105,6 +107,17 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     said = "It *falls*. Printed: a line.\n\n- Larger batches give a larger gap"
     assert "".join(words["data"]["text/markdown"]).startswith(said)
     assert "**Reproduced**: 0.83 (0.61 to 1 at 95 %, five seeds)." in "".join(words["data"]["text/markdown"])
+
+
+def test_a_figure_aside_has_its_caption_and_is_left_to_the_end_of_the_page(root: Path) -> None:
+    script = root / "replications" / "pacgen" / "report.py"
+    script.write_text(
+        'from common.reports import open_paper\nopen_paper("pacgen").figure("fig3", see="It falls.", aside=True)\n'
+    )
+    story = tell(*run_notebook(script, {"REPLICATIONS_ROOT": str(root)}, ROOT), Cards())
+    assert "It falls." in story.asides["batch_size", "fig3"]
+    assert story.figures == set()
+    assert "It falls." not in "".join(story.blocks)
 
 
 def test_a_story_is_told_where_temporary_folders_have_long_names(

@@ -192,3 +192,11 @@ def test_ticks_are_few_and_told_from_one_another(low: float, high: float) -> Non
     assert 2 <= len(axis.ticks) <= 6
     shown = re.findall(r">([^<]+)</text>", dot_plot([Part("0", low), Part("1", high)], Verdict("x", "X.", n=2), axis))
     assert len(set(shown)) == len(shown)
+
+
+def test_a_claims_page_leads_to_the_figure_that_the_story_shows_it_beside(root: Path) -> None:
+    folder = root / "reports" / "site" / "pacgen"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_verdict_pages(Evidence(root / "replications" / "pacgen", "laptop", root), folder, {CLAIM: [("fig", "a & b")]})
+    assert 'Drawn in <a href="../pacgen.html#fig">a &amp; b</a>' in (folder / f"{CLAIM}.html").read_text()
+    assert "Drawn in" not in (folder / "control-planted.html").read_text()
