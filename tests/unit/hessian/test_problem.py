@@ -87,11 +87,10 @@ def test_what_makes_an_estimate_meaningless_is_refused_with_a_sentence():
     refused("NaN", broken, nn.CrossEntropyLoss(), (X, Y))
     refused("no example", linear(), nn.CrossEntropyLoss(), (X[:0], Y[:0]))
     refused("no example", linear(), nn.CrossEntropyLoss(), [])
-    refused("class weights", linear(), weighted, (X, Y))
     refused("neither", linear(), lambda o, t: weighted(o, t), (X, Y))
     refused("neither", linear(), lambda o, t: functional.cross_entropy(o, t) ** 2, (X, Y))
     refused("one number", linear(), nn.CrossEntropyLoss(reduction="none"), (X, Y))
-    refused("ignores", linear(), nn.CrossEntropyLoss(), (X, torch.tensor([0, 1, -100, 1, 0, 0])))
+    refused("all are ignored", linear(), nn.CrossEntropyLoss(), (X, torch.full((6,), -100)))
     refused("neither", nn.Linear(3, 1), nn.MSELoss(), (X, torch.arange(6.0)))  # broadcasts to 6 × 6
     refused("every example", linear(), nn.CrossEntropyLoss(), (X, Y[:5]))
     refused("NaN or infinite", linear(), nn.CrossEntropyLoss(), (X * torch.inf, Y))
@@ -201,8 +200,6 @@ def test_a_custom_function_that_is_not_differentiable_twice_is_refused(function,
             with pytest.raises(ValueError, match=f"{function.__name__} cannot be differentiated twice") as found:
                 work(problem)
             assert len(str(found.value)) < 250
-        with pytest.raises(ValueError, match="differentiated twice"):
-            GGN(problem) @ torch.ones(4, dtype=dtype)
         loss_row, curvature = measure(problem, ["gradient_norm", "sharpness"])
         assert loss_row.estimate is not None
         assert "differentiated twice" in curvature.problem
