@@ -199,7 +199,7 @@ def examine(
         bend = sum(float((a * b).double().sum()) for a, b in zip(change, vectors[0], strict=True))
         rises.append(rise - slope - step / 2 * bend)
         gaps.append([a - b.to(a) for a, b in zip(change, found, strict=True)])
-        fine = abs(rises[-1]) <= allowed[0] * spread + epsilon * max(1.0, abs(number)) / step
+        fine = abs(rises[-1]) <= TOLERANCE[kind][0] * spread + epsilon * max(1.0, abs(number)) / step
         return fine, order == 1 or mismatch(change, found, sizes, allowed, noise / step) <= 1
 
     allowed = LOOSE if guess is not None else TOLERANCE[kind]

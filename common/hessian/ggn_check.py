@@ -14,7 +14,16 @@ from common.hessian.derivative_check import CONFIRMING, LOOSE, STEPS, TOLERANCE,
 from common.hessian.looped import LoopedLinearisation
 from common.hessian.problem import Problem
 from common.hessian.random import generator, normal
-from common.hessian.verification import Sample, WrongDerivativeError, few, refusal, undisturbed, unfuse
+from common.hessian.verification import (
+    WRITTEN_OUT,
+    Sample,
+    WrongDerivativeError,
+    few,
+    refusal,
+    say,
+    undisturbed,
+    write_out,
+)
 
 Push = Callable[[Chunk, torch.Tensor, Sequence[torch.Tensor]], torch.Tensor | None]
 """A chunk, its recorded outputs and a direction ↦ J v of the examples."""
@@ -34,9 +43,12 @@ def way_to_push(problem: Problem, ways: dict[str, Push]) -> str:
         with undisturbed(problem), problem.only_selected():
             sample = Sample(problem)
             known = _first_right(problem, sample, ways)
-            if not known and unfuse(problem, sample):
+            if not known and write_out(problem, sample):
                 known = _first_right(problem, sample, ways)
-                problem.execution.unfused = bool(known)
+                if not known:
+                    problem.execution.written_out = frozenset()
+            for name in problem.execution.written_out:
+                say(problem, WRITTEN_OUT[name])
             state.pushed[next(iter(ways))] = known
             if not known:
                 state.failures["pushed"] = refusal(problem, sample, "derivatives of single examples are not those of all")

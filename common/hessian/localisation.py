@@ -98,7 +98,7 @@ def _function(module: nn.Module, call: Call) -> tuple[list[torch.Tensor], Callab
 def _custom(module: nn.Module, call: Call) -> list[str]:
     try:
         with torch.enable_grad():
-            return custom_functions(_function(module, call)[1]())
+            return [name for name in custom_functions(_function(module, call)[1]()) if name != "BackwardHookFunction"]
     except RuntimeError:
         return []
 

@@ -88,6 +88,7 @@ class Problem:
         few = take(first.inputs, slice(0, min(len(first), 8)))
         targets = first.targets[: min(len(first), 8)]
         with torch.no_grad():
+            self.execution.look_at_masks(few)
             raw = self.execution(few)
             self._layout = None if isinstance(raw, torch.Tensor) else Layout(self.loss_function, raw, targets)
             self._loss: Loss = self._layout.loss if self._layout else self.loss_function

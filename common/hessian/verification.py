@@ -35,6 +35,7 @@ from common.hessian.derivative_check import (
     sizes_of,
     wave,
 )
+from common.hessian.execution import REPLACEABLE
 from common.hessian.localisation import culprit
 from common.hessian.random import generator
 from common.hessian.structure import graph_nodes
@@ -48,10 +49,11 @@ DISPLACED = 0.01
 SEED = 20_260
 IMPRECISE = 0.5
 """Part of a product in single precision that may be rounding."""
-UNFUSED = (
-    "Weight normalisation is computed as g v/‖v‖ here, without torch's fused operation, whose second derivative is "
-    "wrong."
-)
+WRITTEN_OUT = {
+    "weight_norm": "Weight normalisation is computed as g v/‖v‖, without torch's fused operation, whose second derivative "
+    "is wrong.",
+    "hardsigmoid": "The hard sigmoid is computed as relu6(x + 3)/6, since torch's own has no second derivative.",
+}
 
 
 class WrongDerivativeError(ValueError):
@@ -110,25 +112,32 @@ def _failure(problem: "Problem", order: int) -> str:
     if wrong and "does not currently support double backward" in message and not problem.execution.eager:
         problem.execution.eager = True
         wrong, message = _looked_at(problem, sample, order)
-    if wrong and unfuse(problem, sample):
+    if wrong and write_out(problem, sample):
         wrong, message = _looked_at(problem, sample, order)
-        problem.execution.unfused = not wrong
+        if wrong:
+            problem.execution.written_out = frozenset()
     if wrong:
         return refusal(problem, sample, wrong, message)
-    if problem.execution.unfused and UNFUSED not in problem.verified.said:
-        problem.verified.said.append(UNFUSED)
-        warnings.warn(UNFUSED, stacklevel=2)
+    for name in problem.execution.written_out:
+        say(problem, WRITTEN_OUT[name])
     wrong = _of_loss(problem, sample, order)
     name = getattr(problem.loss_function, "__name__", type(problem.loss_function).__name__)
     return _sentence(f"the loss {name}", wrong)
 
 
-def unfuse(problem: "Problem", sample: "Sample") -> bool:
-    """Write weight normalisation out from now on, where there is any; whether there is."""
-    if problem.execution.unfused or not sample.holds("WeightNormInterface"):
+def write_out(problem: "Problem", sample: "Sample") -> bool:
+    """Compose from now on what torch's own operations may have wrong derivatives of; whether there is any."""
+    if problem.execution.written_out:
         return False
-    problem.execution.unfused = True
-    return True
+    problem.execution.written_out = frozenset(name for name, node in REPLACEABLE.items() if sample.holds(node))
+    return bool(problem.execution.written_out)
+
+
+def say(problem: "Problem", sentence: str) -> None:
+    """Warn, once, and keep the sentence."""
+    if sentence not in problem.verified.said:
+        problem.verified.said.append(sentence)
+        warnings.warn(sentence, stacklevel=3)
 
 
 def refusal(problem: "Problem", sample: "Sample", wrong: str, message: str = "") -> str:
