@@ -127,6 +127,11 @@ def product(slopes: Tensors, variables: Tensors, vector: Tensors) -> list[torch.
     return list(torch.autograd.grad(left, variables, right, retain_graph=True, materialize_grads=True))
 
 
+def rounding_of(kind: torch.dtype) -> float:
+    """What counts as rounding of numbers of size one."""
+    return ROUNDING[kind] * torch.finfo(kind).eps
+
+
 def asymmetry(products: Sequence[Tensors], vectors: Sequence[Tensors], floor: float) -> float:
     """Largest |uᵀHv − vᵀHu| of all pairs, over the root of the sum of the squares of the terms of both."""
     worst = 0.0
@@ -140,7 +145,9 @@ def asymmetry(products: Sequence[Tensors], vectors: Sequence[Tensors], floor: fl
     return worst
 
 
-def mismatch(left: Tensors, right: Tensors, sizes: Sequence[float], allowed: tuple[float, float], floor: float) -> float:
+def mismatch(
+    left: Tensors, right: Tensors, sizes: Sequence[float], allowed: tuple[float, float], floor: float
+) -> float:
     """Largest distance of two tensors over what is allowed; above 1 they differ."""
     pairs = list(zip(left, right, sizes, strict=True))
     norms = [size * max(float(a.norm()), float(b.norm())) for a, b, size in pairs]
@@ -180,10 +187,12 @@ def examine(
     if guess is None and order == 2:
         products = [product(slopes, variables, vector) for vector in vectors]
         cost += 2.0 * len(vectors)
-    found: Tensors = guess if guess is not None else products[0] if products else [torch.zeros_like(g) for g in gradient]
-    epsilon = ROUNDING[kind] * torch.finfo(kind).eps
+    found: Tensors = (
+        guess if guess is not None else products[0] if products else [torch.zeros_like(g) for g in gradient]
+    )
+    epsilon = rounding_of(kind)
     spread = _norm([a * b for a, b in zip(gradient, vectors[0], strict=True)])
-    noise = epsilon * (spread + _size(gradient, sizes))
+    noise = epsilon * (1.0 + spread + _size(gradient, sizes))  # s is made to be of size one
     if not all(math.isfinite(x) for x in (number, spread, _size(found, sizes))):
         return Finding("", cost, found, gradient, agreed=False, finite=False)
 
@@ -216,7 +225,8 @@ def examine(
             found, guess, allowed = product(slopes, variables, vectors[0]), None, TOLERANCE[kind]
             products = [found]
             cost += 2.0
-            rises.clear(), gaps.clear()
+            rises.clear()
+            gaps.clear()
             agrees = compare(step, allowed, change, rise)
         right = [before or now for before, now in zip(right, agrees, strict=True)]
         if all(right):

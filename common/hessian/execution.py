@@ -53,7 +53,7 @@ class Execution:
         found: list[bool] = []
 
         def masked(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            found.append(kwargs.get("src_key_padding_mask") is not None or len(args) > 2 and args[2] is not None)
+            found.append(kwargs.get("src_key_padding_mask") is not None or (len(args) > 2 and args[2] is not None))
 
         handles = [m.register_forward_pre_hook(masked, with_kwargs=True) for m in self._transformers]
         if handles:

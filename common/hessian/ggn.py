@@ -73,9 +73,7 @@ class GGN(LinearOperator):
     def _forward_push(self, chunk: Chunk, _: torch.Tensor, vector: Sequence[torch.Tensor]) -> torch.Tensor | None:
         return forward_derivative(self.problem, chunk, vector)
 
-    def _transposed_push(
-        self, _: Chunk, outputs: torch.Tensor, vector: Sequence[torch.Tensor]
-    ) -> torch.Tensor | None:
+    def _transposed_push(self, _: Chunk, outputs: torch.Tensor, vector: Sequence[torch.Tensor]) -> torch.Tensor | None:
         cotangent = torch.zeros_like(outputs, requires_grad=True)
         found = recorded_gradient(outputs, self.problem.parameters, cotangent).derivative([cotangent], vector)
         return None if found is None else found[0]

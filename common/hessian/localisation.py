@@ -1,7 +1,7 @@
 """Which module of a model has wrong derivatives: each is examined on its own, from the model down.
 
-A module is taken as a function of its own inputs and parameters at the inputs that it got in one pass. Where a module is
-wrong and none of those inside it is, it is the one.
+A module is taken as a function of its own inputs and parameters at the inputs that it got in one pass. Where a module
+is wrong and none of those inside it is, it is the one.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,7 @@ from common.hessian.random import generator
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-def culprit(
-    model: nn.Module, setting: Callable[[], AbstractContextManager[None]], forward: Callable[[], Any]
-) -> str:
+def culprit(model: nn.Module, setting: Callable[[], AbstractContextManager[None]], forward: Callable[[], Any]) -> str:
     """Name, kind and custom autograd function of the innermost module that is wrong; "" if none is on its own.
 
     Args:

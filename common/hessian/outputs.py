@@ -1,7 +1,8 @@
 """Outputs that are more than one tensor: a dict, a tuple, a dataclass, a `ModelOutput` of a library.
 
-What is measured is the loss, so the tensors that count are those that the loss reads: found out once, by differentiating
-it by all of them. They become the one output of the network; what the loss gets is put together again around them.
+What is measured is the loss, so the tensors that count are those that the loss reads: found out once, by
+differentiating it by all of them. They become the one output of the network; what the loss gets is put together again
+around them.
 """
 
 import dataclasses
@@ -65,7 +66,7 @@ class Layout:
         if not leaves:
             raise ValueError("The model returns no tensor.")
         with torch.enable_grad():
-            value = loss(_rebuilt(outputs, {**found, **leaves}), targets)  # type: ignore[arg-type]
+            value = loss(_rebuilt(outputs, {**found, **leaves}), targets)
             slopes = torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
         self._paths = [path for path, slope in zip(leaves, slopes, strict=True) if slope is not None]
         self._shapes = [found[path].shape[1:] for path in self._paths]

@@ -2,7 +2,7 @@
 
 For random cotangents, Jₙᵀvₙ of each example by the rule of its layer, or vectorised, against a pass of its own; norms
 and squares as well. Parameters whose rule differs are vectorised, and where that fails they are taken example by
-example. Cost, in gradients of one example: two for the single passes, at most eight for what is compared, four for the
+example. Cost, in gradients of one example: four for the single passes, at most eight for what is compared, four for the
 gradient itself (`require_derivatives`), so no more than two gradients of eight.
 """
 
@@ -41,7 +41,8 @@ def _compare(problem: Problem, chunk: Chunk) -> None:
     single = LoopedLinearisation(problem, chunk, problem.names)
     cotangent = normal(single.outputs.shape, generator(11), single.outputs)
     expected = _Found(single, cotangent, problem)
-    state.cost += len(chunk) / 8
+    expected.largest = _largest_gradient(problem, chunk, cotangent)
+    state.cost += 2 * len(chunk) / 8
     layered = [name for name in problem.names if name not in set(structure.outside)]
     if layered:
         with problem.only_selected(active=False):
@@ -55,9 +56,7 @@ def _compare(problem: Problem, chunk: Chunk) -> None:
             )
     if structure.outside:
         outside = structure.outside
-        found = _differing(
-            lambda: VmappedLinearisation(problem, chunk, outside), expected, cotangent, problem, outside
-        )
+        found = _differing(lambda: VmappedLinearisation(problem, chunk, outside), expected, cotangent, problem, outside)
         state.cost += 3 * len(chunk) / 8
         state.looped = frozenset(found)
 
@@ -66,11 +65,27 @@ class _Found:
     """Gradients, norms and squares of a linearisation, by parameter."""
 
     def __init__(self, linearisation: Linearisation, cotangent: torch.Tensor, problem: Problem) -> None:
-        self.outputs = linearisation.outputs
+        self.outputs, self.largest = linearisation.outputs, 0.0
         self.gradients = linearisation.gradients(cotangent).split(problem.sizes, dim=1)
         single = isinstance(linearisation, LoopedLinearisation)
         self.norms = [g.square().sum(1) for g in self.gradients] if single else linearisation.norms(cotangent)
         self.squares = [g.square().sum(0) for g in self.gradients] if single else linearisation.squares(cotangent)
+
+
+def _largest_gradient(problem: Problem, chunk: Chunk, cotangent: torch.Tensor) -> float:
+    """Of all parameters of the model, selected or not: a bias before a normalisation has none but rounding."""
+    every = [parameter for parameter in problem.model.parameters() if parameter.is_floating_point()]
+    before = [parameter.requires_grad for parameter in every]
+    try:
+        for parameter in every:
+            parameter.requires_grad_(True)
+        with torch.enable_grad():
+            outputs = problem.outputs(chunk.inputs)
+            found = torch.autograd.grad(outputs, every, cotangent.view_as(outputs), materialize_grads=True)
+    finally:
+        for parameter, state in zip(every, before, strict=True):
+            parameter.requires_grad_(state)
+    return max(float(gradient.norm()) for gradient in found)
 
 
 def _differing(
@@ -88,14 +103,16 @@ def _differing(
     except Exception:  # whatever a network does that cannot be vectorised or taken layer by layer
         return [name for name in problem.names if name in set(names)]
     tolerance = TOLERANCE[problem.dtype]
-    floor = FLOOR[problem.dtype] * max(float(g.norm()) for g in expected.gradients)
+    floor = FLOOR[problem.dtype] * expected.largest
     differing = []
     for place, name in enumerate(problem.names):
         if name not in set(names):
             continue
         right = expected.gradients[place]
         near = (found.gradients[place] - right).norm(dim=1) <= tolerance * right.norm(dim=1) + floor
-        roots = (found.norms[place].clamp(min=0).sqrt() - right.norm(dim=1)).abs() <= tolerance * right.norm(dim=1) + floor
+        roots = (found.norms[place].clamp(min=0).sqrt() - right.norm(dim=1)).abs() <= tolerance * right.norm(
+            dim=1
+        ) + floor
         rest = found.squares[place].flatten().clamp(min=0).sqrt() - expected.squares[place].sqrt()
         squares = float(rest.norm()) <= tolerance * float(right.norm()) + floor
         if not (bool(near.all()) and bool(roots.all()) and squares):

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from common.hessian.chunks import Chunk, Inputs, chunks_of, take
+from common.hessian.chunks import Inputs, chunks_of, take
 from common.hessian.counted import counted_loss
 from common.hessian.double_backward import custom_functions
 from common.hessian.execution import Execution
@@ -130,7 +130,7 @@ class Problem:
         if values is not None:
             tensors = {place: values[name] for place, name in self._places.items() if name in values}
         outputs = self.execution(inputs, tensors)
-        return self._layout.tensor(outputs) if self._layout else outputs  # type: ignore[no-any-return]
+        return self._layout.tensor(outputs) if self._layout else outputs
 
     @cached_property
     def _places(self) -> dict[str, str]:
@@ -308,4 +308,3 @@ def _check_model(model: nn.Module) -> None:
             )
         if isinstance(module, _DropoutNd) and module.training and module.p > 0:
             raise ValueError(f"{name or 'model'} (dropout) is active, so the loss is random: call model.eval().")
-

@@ -17,7 +17,7 @@ import torch
 from torch.func import grad, vjp, vmap
 
 from common.hessian.chunks import Chunk, map_inputs, take
-from common.hessian.derivative_check import mismatch
+from common.hessian.derivative_check import mismatch, rounding_of
 from common.hessian.estimates import Estimate, square_root
 from common.hessian.lanczos import Product, lanczos
 from common.hessian.looped import single
@@ -99,7 +99,7 @@ class SampleHessians:
     def _products(self, inputs: Any, targets: torch.Tensor, vectors: Vectors, own: int) -> Vectors:
         """Hₙ v of examples, by name [n, …]; with `own` each has a vector of its own [n, …]."""
         if not self._looped:
-            return vmap(self._product, in_dims=(0, 0, 0 if own else None))(inputs, targets, vectors)  # type: ignore[no-any-return]
+            return vmap(self._product, in_dims=(0, 0, 0 if own else None))(inputs, targets, vectors)
         return self._each(inputs, targets, vectors, own)
 
     def _each(self, inputs: Any, targets: torch.Tensor, vectors: Vectors, own: int) -> Vectors:
@@ -125,7 +125,8 @@ class SampleHessians:
         if problem.verified.wanted:
             chunk = few(problem)
             source = generator(31)
-            vectors = {n: normal(p.shape, source, p.detach()) for n, p in zip(problem.names, problem.parameters, strict=True)}
+            parts = zip(problem.names, problem.parameters, strict=True)
+            vectors = {name: normal(p.shape, source, p.detach()) for name, p in parts}
             with undisturbed(problem):
                 self._looped = not self._vectorised_rightly(chunk, vectors)
             problem.verified.cost += 6 * len(chunk) / 8
@@ -139,8 +140,8 @@ class SampleHessians:
             return False
         right = self._each(chunk.inputs, chunk.targets, vectors, 0)
         allowed = (1e-2, 1e-3) if self.problem.dtype == torch.float32 else (1e-6, 1e-9)
-        names = self.problem.names
-        return mismatch([found[n] for n in names], [right[n] for n in names], [1.0] * len(names), allowed, 0.0) <= 1
+        names, floor = self.problem.names, rounding_of(self.problem.dtype)
+        return mismatch([found[n] for n in names], [right[n] for n in names], [1.0] * len(names), allowed, floor) <= 1
 
     def _product(self, inputs: Any, target: torch.Tensor, vector: Vectors) -> Vectors:
         """Hₙ v of one example."""

@@ -232,3 +232,45 @@ def test_a_subclass_of_a_loss_is_taken_at_its_word():
     assert doubled.curvature.name == "loss"
     doubled.model.load_state_dict(plain.model.state_dict())
     assert trace(doubled, "ggn").value == pytest.approx(2 * trace(plain, "ggn").value, rel=1e-4)
+
+
+@DTYPES
+def test_a_parameter_without_influence_is_neither_refused_nor_taken_otherwise(dtype):
+    torch.manual_seed(0)
+    layers = nn.Conv2d(1, 2, 3), nn.GroupNorm(2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(8, 2)
+    model = nn.Sequential(*layers).to(dtype)
+    data = torch.randn(6, 1, 4, 4, generator=torch.Generator().manual_seed(1)).to(dtype), Y
+    problem = Problem(model, nn.CrossEntropyLoss(), data, parameters=["0.bias"])  # the normalisation takes it away
+    assert trace(problem, budget=5).method == "sample signs"
+    assert not problem.structure.outside
+    assert float((GGN(problem) @ problem.vector()).norm()) < 1e-4
+    assert non_uniformity(problem).value < 1e-3
+
+
+def test_an_operation_without_second_derivative_is_written_out_or_refused_by_name():
+    problem = problem_of(network(nn.Hardsigmoid(), nn.Linear(4, 4), nn.Hardsigmoid(inplace=True)))
+    by_hand = network(ReLU6(), nn.Linear(4, 4), ReLU6()).double()
+    by_hand.load_state_dict(problem.model.state_dict())
+    with pytest.warns(UserWarning, match="hard sigmoid"):
+        found = Hessian(problem) @ problem.vector()
+    torch.testing.assert_close(found, Hessian(problem_of(by_hand)) @ problem.vector())
+    bag = nn.Sequential(nn.EmbeddingBag(4, 3), nn.Tanh(), nn.Linear(3, 2)).double()
+    tokens = torch.randint(0, 4, (6, 3), generator=torch.Generator().manual_seed(0))
+    with pytest.raises(WrongDerivativeError, match=r"'0' \(EmbeddingBag\).*not implemented"):
+        trace(Problem(bag, nn.CrossEntropyLoss(), (tokens, Y)))
+
+
+class ReLU6(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.relu6(x + 3) / 6
+
+
+def test_a_padding_row_is_a_constant():
+    model = nn.Sequential(nn.Embedding(4, 3, padding_idx=0), nn.Tanh(), nn.Flatten(), nn.Linear(9, 2)).double()
+    with torch.no_grad():
+        model[0].weight[0] = 0.5
+    tokens = torch.zeros(6, 3, dtype=torch.long)
+    tokens[:, 1] = torch.tensor([1, 2, 3, 0, 1, 2])
+    problem = Problem(model, nn.CrossEntropyLoss(), (tokens, Y))
+    assert torch.isfinite(Hessian(problem) @ problem.vector()).all()
+    assert torch.isfinite(per_sample_gradient_norms(problem)).all()

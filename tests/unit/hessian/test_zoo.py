@@ -99,10 +99,19 @@ def test_every_measure_of_every_network_is_that_of_dense_matrices(name, monkeypa
     monkeypatch.setattr(sys.modules["torch.nn.utils.weight_norm"], "_weight_norm", unfused)
     right, tolerance = exactly(case, names), 1e-5 if case.rough else 1e-8
     torch.testing.assert_close(norms, right["norms"], rtol=tolerance, atol=1e-10)
-    torch.testing.assert_close(problem.flat(ggn_diagonal.diagonal), right["ggn_diagonal"], rtol=10 * tolerance, atol=1e-8 if case.rough else 1e-10)
+    torch.testing.assert_close(
+        problem.flat(ggn_diagonal.diagonal),
+        right["ggn_diagonal"],
+        rtol=10 * tolerance,
+        atol=1e-8 if case.rough else 1e-10,
+    )
     for row in rows:
         assert row.estimate is not None, row.problem
-        allowed = 6 * row.estimate.standard_error + row.estimate.bound + 10 * tolerance * (abs(right[row.name]) + right["scale"])
+        allowed = (
+            6 * row.estimate.standard_error
+            + row.estimate.bound
+            + 10 * tolerance * (abs(right[row.name]) + right["scale"])
+        )
         if row.name == "non_uniformity":
             allowed += 1e-6 + 100 * tolerance
         assert abs(row.estimate.value - right[row.name]) <= allowed, (str(row), right[row.name])

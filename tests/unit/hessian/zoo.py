@@ -195,7 +195,11 @@ def _(models: Any) -> nn.Module:
 
 @vision("torchvision inception module of GoogLeNet", 6)
 def _(models: Any) -> nn.Module:
-    return nn.Sequential(importlib.import_module("torchvision.models.googlenet").Inception(3, 2, 2, 2, 2, 2, 2), nn.Flatten(), nn.Linear(288, CLASSES))
+    return nn.Sequential(
+        importlib.import_module("torchvision.models.googlenet").Inception(3, 2, 2, 2, 2, 2, 2),
+        nn.Flatten(),
+        nn.Linear(288, CLASSES),
+    )
 
 
 # -- transformers --------------------------------------------------------------------------------------------------
@@ -230,24 +234,60 @@ def hugging(name: str, config: str, model: str, **options: Any) -> None:
             return functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
         counts = lambda target: float((target != -100).sum())  # noqa: E731
-        return Case(network, inputs, targets, lambda o: o.logits, lambda o, t: plain(o.logits, t), plain, counts, rough=True)
+        return Case(
+            network, inputs, targets, lambda o: o.logits, lambda o, t: plain(o.logits, t), plain, counts, rough=True
+        )
 
     ZOO[f"transformers {name}"] = case
 
 
 hugging("BERT", "BertConfig", "BertForSequenceClassification")
 hugging("BERT, masked tokens", "BertConfig", "BertForMaskedLM")
-hugging("DistilBERT", "DistilBertConfig", "DistilBertForSequenceClassification", dim=4, n_layers=1, n_heads=2, hidden_dim=6)
+hugging(
+    "DistilBERT", "DistilBertConfig", "DistilBertForSequenceClassification", dim=4, n_layers=1, n_heads=2, hidden_dim=6
+)
 hugging("RoBERTa", "RobertaConfig", "RobertaForSequenceClassification", max_position_embeddings=12)
 hugging("ALBERT, a layer used twice", "AlbertConfig", "AlbertForSequenceClassification", embedding_size=3)
 hugging("ELECTRA", "ElectraConfig", "ElectraForSequenceClassification", embedding_size=3)
-hugging("GPT-2", "GPT2Config", "GPT2ForSequenceClassification", n_embd=4, n_layer=1, n_head=2, n_positions=8, n_inner=6)  # fmt: skip
+hugging(
+    "GPT-2",
+    "GPT2Config",
+    "GPT2ForSequenceClassification",
+    n_embd=4,
+    n_layer=1,
+    n_head=2,
+    n_positions=8,
+    n_inner=6,
+    bos_token_id=1,
+    eos_token_id=1,
+)
 hugging("OPT", "OPTConfig", "OPTForCausalLM", ffn_dim=6, word_embed_proj_dim=4)
 hugging("Llama", "LlamaConfig", "LlamaForCausalLM", num_key_value_heads=1)
 hugging("Qwen2", "Qwen2Config", "Qwen2ForCausalLM", num_key_value_heads=2)
 hugging("GPT-NeoX", "GPTNeoXConfig", "GPTNeoXForCausalLM")
-hugging("T5", "T5Config", "T5ForConditionalGeneration", d_model=4, d_kv=2, d_ff=6, num_layers=1, num_heads=2, decoder_start_token_id=0)  # fmt: skip
-hugging("BART", "BartConfig", "BartForConditionalGeneration", d_model=4, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=6, decoder_ffn_dim=6)  # fmt: skip
+hugging(
+    "T5",
+    "T5Config",
+    "T5ForConditionalGeneration",
+    d_model=4,
+    d_kv=2,
+    d_ff=6,
+    num_layers=1,
+    num_heads=2,
+    decoder_start_token_id=0,
+)
+hugging(
+    "BART",
+    "BartConfig",
+    "BartForConditionalGeneration",
+    d_model=4,
+    encoder_layers=1,
+    decoder_layers=1,
+    encoder_attention_heads=2,
+    decoder_attention_heads=2,
+    encoder_ffn_dim=6,
+    decoder_ffn_dim=6,
+)
 
 
 # -- recurrent -----------------------------------------------------------------------------------------------------
@@ -375,7 +415,8 @@ ZOO["attention with a padding mask"] = lambda: Case(
     Padded(nn.MultiheadAttention(4, 2, batch_first=True)), (series(4, 4), padding())
 )
 ZOO["encoder with a padding mask"] = lambda: Case(
-    Padded(nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 5, 0.0, batch_first=True), 1)), (series(4, 4), padding())
+    Padded(nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 5, 0.0, batch_first=True), 1)),
+    (series(4, 4), padding()),
 )
 
 
@@ -505,7 +546,9 @@ def _() -> Case:
     def plain(outputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return summed(outputs, target) / max(counts(target), 1)
 
-    return Case(Tagger(nn.Embedding(7, 3), nn.Tanh(), nn.Linear(3, CLASSES)), tokens(), targets, plain=plain, counts=counts)
+    return Case(
+        Tagger(nn.Embedding(7, 3), nn.Tanh(), nn.Linear(3, CLASSES)), tokens(), targets, plain=plain, counts=counts
+    )
 
 
 BY_HAND: dict[str, Callable[[], Case]] = {
@@ -521,22 +564,26 @@ BY_HAND: dict[str, Callable[[], Case]] = {
     "mixture of experts": lambda: Case(Mixture(), vectors()),
     "Fourier filter and made weights": lambda: Case(Spectral(), vectors(4)),
     "spectral normalisation": lambda: Case(
-        nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)), nn.Tanh(), nn.Linear(3, CLASSES)), vectors()
+        nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)), nn.Tanh(), nn.Linear(3, CLASSES)),
+        vectors(),
     ),
     "bilinear, PReLU, Mish": lambda: Case(_Pair(), (vectors(2), vectors(2))),
     "one dimension and back": lambda: Case(
-        nn.Sequential(nn.Conv1d(2, 2, 3), nn.Softplus(), nn.ConvTranspose1d(2, 2, 2), nn.GLU(1), nn.Flatten(), nn.Linear(5, CLASSES)),
+        nn.Sequential(nn.Conv1d(2, 2, 3), nn.Softplus(), nn.ConvTranspose1d(2, 2, 2), nn.GLU(1), nn.Flatten(),
+                      nn.Linear(5, CLASSES)),
         series(2, 6),
     ),
     "three dimensions, InstanceNorm": lambda: Case(
-        nn.Sequential(nn.Conv3d(1, 2, 2), nn.InstanceNorm3d(2, affine=True), nn.SELU(), nn.Flatten(), nn.Linear(16, CLASSES)),
+        nn.Sequential(nn.Conv3d(1, 2, 2), nn.InstanceNorm3d(2, affine=True), nn.SELU(), nn.Flatten(),
+                      nn.Linear(16, CLASSES)),
         torch.randn(COUNT, 1, 3, 3, 3, dtype=torch.float64),
     ),
     "depthwise, GroupNorm": lambda: Case(
-        nn.Sequential(nn.Conv2d(2, 4, 3, groups=2), nn.GroupNorm(2, 4), nn.GELU(), nn.Flatten(), nn.Linear(16, CLASSES)),
+        nn.Sequential(nn.Conv2d(2, 4, 3, groups=2), nn.GroupNorm(2, 4), nn.GELU(), nn.Flatten(),
+                      nn.Linear(16, CLASSES)),
         pictures(4, 2),
     ),
-    "bag of embeddings": lambda: Case(nn.Sequential(nn.EmbeddingBag(7, 3), nn.Tanh(), nn.Linear(3, CLASSES)), tokens()),
+    "hard swish": lambda: Case(nn.Sequential(nn.Linear(3, 3), nn.Hardswish(), nn.Linear(3, CLASSES)), vectors()),
 }  # fmt: skip
 
 
