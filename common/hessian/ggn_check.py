@@ -75,7 +75,7 @@ def _first_right(problem: Problem, sample: Sample, ways: dict[str, Push]) -> str
 
 def _is_right(problem: Problem, sample: Sample, way: Push) -> bool:
     chunk, own = few(problem), problem.dtype
-    vector = [part.to(own) for part in sample.vectors[0]]
+    vector = sample.vectors(1, own)[0]
     with torch.enable_grad():
         outputs = problem.outputs(chunk.inputs)
     cotangent = normal(outputs.shape, generator(21), outputs.detach())
@@ -99,7 +99,7 @@ def _agrees(problem: Problem, sample: Sample, pushed: torch.Tensor) -> bool:
     """Whether J v is the change of the outputs; the gaps must be alike at several steps to say that it is not."""
     kind = sample.kind
     inputs = map_inputs(sample.inputs, lambda tensor: tensor.to(kind) if tensor.is_floating_point() else tensor)
-    vector = [part.to(kind) for part in sample.vectors[0]]
+    vector = sample.vectors(1, kind)[0]
     gaps = []
     with torch.no_grad(), sample.weights(kind):
         here = problem.outputs(inputs)

@@ -1,6 +1,6 @@
 """Two examples of a problem near its weights, in the model's type and in float64: what derivatives are checked on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,6 +34,8 @@ EXAMPLES = 2
 DISPLACED = 0.01
 """How far the weights are moved for the check, over their size."""
 SEED = 20_260
+PAIRED = 3
+"""Directions that are paired in float64."""
 IMPRECISE = 0.5
 """Part of a product in single precision that may be rounding."""
 
@@ -43,7 +45,7 @@ class Sample:
 
     Attributes:
         kind: the type of the differences.
-        vectors, sizes: directions and the sizes of the parameters.
+        sizes: of the parameters.
     """
 
     def __init__(self, problem: "Problem") -> None:
@@ -51,9 +53,7 @@ class Sample:
         source = generator(SEED)
         parameters = [parameter.detach() for parameter in problem.parameters]
         self.sizes = sizes_of(parameters)
-        self.vectors = [[d.double() for d in directions(parameters, self.sizes, source)] for _ in range(3)]
-        for vector in self.vectors:
-            hold_padding(problem.model, problem.parameters, vector)
+        self._source, self._vectors = source, list[list[torch.Tensor]]()
         away = directions(parameters, self.sizes, source)
         self._near = [p + DISPLACED * d for p, d in zip(parameters, away, strict=True)]
         self.inputs = problem.first_inputs(EXAMPLES)
@@ -64,6 +64,14 @@ class Sample:
         self._number: Callable[[Tensors], torch.Tensor] | None = None
         self.seen = torch.empty(0)
         self.kind = self._precise()
+
+    def vectors(self, count: int, kind: torch.dtype) -> list[list[torch.Tensor]]:
+        """The first directions."""
+        while len(self._vectors) < count:
+            parameters = [parameter.detach() for parameter in self.problem.parameters]
+            self._vectors.append(directions(parameters, self.sizes, self._source))
+            hold_padding(self.problem.model, self.problem.parameters, self._vectors[-1])
+        return [[part.to(kind) for part in vector] for vector in self._vectors[:count]]
 
     def _precise(self) -> torch.dtype:
         """float64 if the model runs in it, else its own type."""
@@ -118,7 +126,7 @@ class Sample:
     def first(self) -> Finding:
         """The gradient against differences."""
         with self.weights(self.kind):
-            vectors = [[part.to(self.kind) for part in self.vectors[0]]]
+            vectors = self.vectors(1, self.kind)
             finding = examine(self.value(self.kind), self.problem.parameters, vectors, self.sizes, order=1)
             self._evaluations += finding.cost
         return finding
@@ -134,16 +142,16 @@ class Sample:
     def _compared(self) -> Finding:
         parameters, own = self.problem.parameters, self.problem.dtype
         if own == self.kind:
-            return self._examined(self.vectors)
+            return self._examined(PAIRED)
         with self.weights(own):
-            vectors = [[part.to(own) for part in vector] for vector in self.vectors[:2]]
+            vectors = self.vectors(2, own)
             _, slopes = recorded(self.value(own), parameters)
             products = [product(slopes, parameters, vector) for vector in vectors]
             self._evaluations += 5
             gradient = [slope.detach() for slope in slopes]
         del slopes
         symmetric = asymmetry(products, vectors, rounding_of(own)) <= ASYMMETRY[own]
-        finding = self._examined(self.vectors[: 1 if symmetric else 2], guess=products[0] if symmetric else None)
+        finding = self._examined(1 if symmetric else 2, guess=products[0] if symmetric else None)
         if not finding.wrong and finding.product is not products[0]:
             close = mismatch(products[0], finding.product, self.sizes, (IMPRECISE, 0.05), 10 * rounding_of(own)) <= 1
             precise = mismatch(gradient, finding.gradient, self.sizes, (1e-3, 1e-4), 10 * rounding_of(own)) <= 1
@@ -151,10 +159,10 @@ class Sample:
                 return replace(finding, wrong="second derivative in single precision is not that in double precision")
         return finding
 
-    def _examined(self, vectors: Sequence[Tensors], guess: Tensors | None = None) -> Finding:
+    def _examined(self, count: int, guess: Tensors | None = None) -> Finding:
         with self.weights(self.kind):
-            kept = [[part.to(self.kind) for part in vector] for vector in vectors]
-            found = examine(self.value(self.kind), self.problem.parameters, kept, self.sizes, guess=guess)
+            vectors = self.vectors(count, self.kind)
+            found = examine(self.value(self.kind), self.problem.parameters, vectors, self.sizes, guess=guess)
         self._evaluations += found.cost
         return found
 
