@@ -1,13 +1,14 @@
 """Two examples of a problem near its weights, in the model's type and in float64: what derivatives are checked on."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
+from torch import nn
 
-from common.hessian.chunks import Inputs, map_inputs
+from common.hessian.chunks import Chunk, Inputs, map_inputs
 from common.hessian.derivative_check import (
     ASYMMETRY,
     Finding,
@@ -24,11 +25,10 @@ from common.hessian.derivative_check import (
     sizes_of,
     wave,
 )
+from common.hessian.execution import Execution
+from common.hessian.losses import Loss
 from common.hessian.random import generator
 from common.hessian.structure import graph_nodes
-
-if TYPE_CHECKING:
-    from common.hessian.problem import Problem
 
 EXAMPLES = 2
 DISPLACED = 0.01
@@ -40,6 +40,26 @@ IMPRECISE = 0.5
 """Part of a product in single precision that may be rounding."""
 
 
+class Network(Protocol):
+    """What a check needs of a problem."""
+
+    model: nn.Module
+    loss_function: Loss
+    execution: Execution
+    parameters: list[nn.Parameter]
+    chunks: list[Chunk]
+    dtype: torch.dtype
+    device: torch.device
+
+    def first_inputs(self, count: int) -> Inputs: ...
+
+    def outputs(self, inputs: Inputs) -> torch.Tensor: ...
+
+    def summed_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor: ...
+
+    def only_selected(self) -> AbstractContextManager[None]: ...
+
+
 class Sample:
     """Two examples of a problem, near its weights, in the model's type and in float64 (where it runs in it).
 
@@ -48,7 +68,7 @@ class Sample:
         sizes: of the parameters.
     """
 
-    def __init__(self, problem: "Problem") -> None:
+    def __init__(self, problem: Network) -> None:
         self.problem = problem
         source = generator(SEED)
         parameters = [parameter.detach() for parameter in problem.parameters]

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 
@@ -24,10 +24,7 @@ from common.hessian.derivative_check import directions, examine
 from common.hessian.execution import REPLACEABLE
 from common.hessian.localisation import culprit
 from common.hessian.random import generator
-from common.hessian.sample import EXAMPLES, SEED, Sample
-
-if TYPE_CHECKING:
-    from common.hessian.problem import Problem
+from common.hessian.sample import EXAMPLES, SEED, Network, Sample
 
 WRITTEN_OUT = {
     "weight_norm": "Weight normalisation is computed as g v/‖v‖, without torch's fused operation, whose second "
@@ -74,7 +71,13 @@ class Verified:
         )
 
 
-def require_derivatives(problem: "Problem", order: int) -> None:
+class Checked(Network, Protocol):
+    """A problem with what is known of it."""
+
+    verified: Verified
+
+
+def require_derivatives(problem: Checked, order: int) -> None:
     """Look once whether first, or first and second derivatives are right.
 
     Raises:
@@ -93,7 +96,7 @@ def require_derivatives(problem: "Problem", order: int) -> None:
         raise WrongDerivativeError(state.failures[kind])
 
 
-def _failure(problem: "Problem", order: int) -> str:
+def _failure(problem: Checked, order: int) -> str:
     """The sentence that refuses, or ""."""
     sample = Sample(problem)
     wrong, message = _looked_at(problem, sample, order)
@@ -113,7 +116,7 @@ def _failure(problem: "Problem", order: int) -> str:
     return _sentence(f"the loss {name}", wrong)
 
 
-def write_out(problem: "Problem", sample: Sample) -> bool:
+def write_out(problem: Checked, sample: Sample) -> bool:
     """Compose from now on what torch's own operations may have wrong derivatives of; whether there is any."""
     if problem.execution.written_out:
         return False
@@ -121,14 +124,14 @@ def write_out(problem: "Problem", sample: Sample) -> bool:
     return bool(problem.execution.written_out)
 
 
-def say(problem: "Problem", sentence: str) -> None:
+def say(problem: Checked, sentence: str) -> None:
     """Warn, once, and keep the sentence."""
     if sentence not in problem.verified.said:
         problem.verified.said.append(sentence)
         warnings.warn(sentence, stacklevel=3)
 
 
-def refusal(problem: "Problem", sample: Sample, wrong: str, message: str = "") -> str:
+def refusal(problem: Checked, sample: Sample, wrong: str, message: str = "") -> str:
     """The sentence that says what is wrong, and in which module."""
     with sample.weights(sample.kind):
         place = culprit(problem.execution.model, problem.execution.setting, lambda: sample.outputs(sample.kind))
@@ -143,7 +146,7 @@ def _sentence(place: str, wrong: str, message: str = "") -> str:
     return f"{place[0].upper()}{place[1:]} cannot be differentiated{often}: its {wrong}{said}."
 
 
-def _looked_at(problem: "Problem", sample: Sample, order: int) -> tuple[str, str]:
+def _looked_at(problem: Checked, sample: Sample, order: int) -> tuple[str, str]:
     """What is wrong with the network, and torch's own words if it raised an error."""
     try:
         finding = sample.first() if order == 1 else sample.second()
@@ -156,7 +159,7 @@ def _looked_at(problem: "Problem", sample: Sample, order: int) -> tuple[str, str
     return finding.wrong, ""
 
 
-def _of_loss(problem: "Problem", sample: Sample, order: int) -> str:
+def _of_loss(problem: Checked, sample: Sample, order: int) -> str:
     """What is wrong with the derivatives of the loss by outputs of unit size."""
     outputs = sample.seen.to(sample.kind)
     targets = sample.targets.to(sample.kind) if sample.targets.is_floating_point() else sample.targets
@@ -170,14 +173,14 @@ def _of_loss(problem: "Problem", sample: Sample, order: int) -> str:
 
 
 @contextmanager
-def undisturbed(problem: "Problem") -> Iterator[None]:
+def undisturbed(problem: Checked) -> Iterator[None]:
     """Within: random numbers may be drawn; afterwards torch's generators are as before."""
     devices = [problem.device] if problem.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         yield
 
 
-def few(problem: "Problem") -> Chunk:
+def few(problem: Checked) -> Chunk:
     """The chunk of the two examples of a check."""
     chunk = problem.chunks[0]
     return replace(chunk, inputs=take(chunk.inputs, slice(0, EXAMPLES)), targets=chunk.targets[:EXAMPLES])
