@@ -17,6 +17,7 @@ from common.hessian.spectrum import Spectrum, frobenius_norm, spectrum, squared_
 from common.hessian.stability import SampleHessians, non_uniformity, stability_factor
 from common.hessian.structure import Structure
 from common.hessian.traces import hutchinson_trace, trace, traces_by_parameter
+from common.hessian.verification import Verified, WrongDerivativeError
 from common.hessian.worst_case import WorstCase, epsilon_sharpness, sharpness_from_perturbations
 
 __all__ = [
@@ -40,7 +41,9 @@ __all__ = [
     "Sharpness",
     "Spectrum",
     "Structure",
+    "Verified",
     "WorstCase",
+    "WrongDerivativeError",
     "alignment",
     "dense",
     "dense_hessian",

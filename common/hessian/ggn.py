@@ -8,7 +8,7 @@ the backward pass of a convolution, also computes the derivatives by its input a
 Custom autograd functions have a backward pass, but seldom a forward derivative: with them it is left alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ import torch
 
 from common.hessian.chunks import Chunk
 from common.hessian.forward_mode import forward_derivative
+from common.hessian.ggn_check import Push, way_to_push
 from common.hessian.problem import Problem
 from common.hessian.products import MEMORY_LIMIT, LinearOperator, RecordedGradient, recorded_gradient
 from common.hessian.random import generator
@@ -52,9 +53,30 @@ class GGN(LinearOperator):
 
     def __init__(self, problem: Problem, *, memory_limit: int = MEMORY_LIMIT) -> None:
         super().__init__(problem, memory_limit=memory_limit)
+        self._checked = False
         self._forwards = problem.convolutions > FEW_CONVOLUTIONS and not problem.custom_functions
+        self._set_costs()
+
+    def _set_costs(self) -> None:
         if self._forwards:
             self.record_cost, self.kept_cost, self.quadratic_form_cost = 1 / 3, 5 / 3, 1.0
+
+    def _verify(self) -> None:
+        if self._checked:
+            return
+        ways: dict[str, Push] = {"forward": self._forward_push, "transposed": self._transposed_push}
+        preferred = dict(ways.items() if self._forwards else reversed(ways.items()))
+        self._forwards = way_to_push(self.problem, preferred) == "forward"
+        self._checked = True
+        self._set_costs()
+
+    def _forward_push(self, chunk: Chunk, _: torch.Tensor, vector: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        return forward_derivative(self.problem, chunk, vector)
+
+    def _transposed_push(self, _: Chunk, outputs: torch.Tensor, vector: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        cotangent = torch.zeros_like(outputs, requires_grad=True)
+        found = recorded_gradient(outputs, self.problem.parameters, cotangent).derivative([cotangent], vector)
+        return None if found is None else found[0]
 
     def _record(self, chunk: Chunk) -> _Pass:
         outputs = self.problem.outputs(chunk.inputs)

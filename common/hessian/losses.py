@@ -146,13 +146,18 @@ def output_curvature(loss: Loss, summed: Loss, outputs: torch.Tensor, targets: t
     mean = getattr(loss, "reduction", "mean") == "mean"
     classes = outputs.ndim == 2 and targets.shape == outputs.shape[:1] and not targets.is_floating_point()
     plain = getattr(loss, "weight", None) is None and getattr(loss, "pos_weight", None) is None
-    if (loss is functional.cross_entropy or isinstance(loss, nn.CrossEntropyLoss)) and classes and plain:
+    if (loss is functional.cross_entropy or _is(loss, nn.CrossEntropyLoss)) and classes and plain:
         return CrossEntropy()
-    if loss is functional.mse_loss or isinstance(loss, nn.MSELoss):
+    if loss is functional.mse_loss or _is(loss, nn.MSELoss):
         return SquaredError(mean)
-    if plain and (loss is functional.binary_cross_entropy_with_logits or isinstance(loss, nn.BCEWithLogitsLoss)):
+    if plain and (loss is functional.binary_cross_entropy_with_logits or _is(loss, nn.BCEWithLogitsLoss)):
         return Logistic(mean)
     return AnyLoss(summed)
+
+
+def _is(loss: Loss, kind: type[nn.Module]) -> bool:
+    """Whether a loss computes what this kind does; a subclass may compute something else."""
+    return isinstance(loss, kind) and type(loss).forward is kind.forward
 
 
 def reduction_of(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> str:

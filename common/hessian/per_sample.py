@@ -1,32 +1,41 @@
 """Vector–Jacobian products Jₙᵀ vₙ of every example on its own: norms, squares, and the gradients themselves.
 
 One forward pass is recorded; each cotangent then costs one backward pass to the activations (a third of a
-gradient). Networks with parameters outside the known layers, or tied ones, go through `torch.func` in pieces.
+gradient). Parameters outside the known layers, or tied ones, go through `torch.func` in pieces, and what that does not
+take (LSTM, scripted modules, control flow that depends on the data) example by example.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
 from common.hessian.chunks import Chunk
-from common.hessian.layerwise import LayerwiseLinearisation, layerwise
+from common.hessian.layerwise import layerwise
 from common.hessian.linearisation import Linearisation
+from common.hessian.looped import LoopedLinearisation
+from common.hessian.per_sample_check import verify_layers
 from common.hessian.problem import Problem
 from common.hessian.vmapped import VmappedLinearisation
 
 
 @contextmanager
 def linearised(problem: Problem, chunk: Chunk) -> Iterator[Linearisation]:
-    """The linearisation at a chunk, by layers where that is exact, else by `torch.func`."""
-    outside = set(problem.structure.outside)
-    if len(outside) == len(problem.names):
-        yield VmappedLinearisation(problem, chunk, problem.names)
+    """The linearisation at a chunk, by layers where that is exact, else by `torch.func` or example by example."""
+    verify_layers(problem)
+    outside, looped = set(problem.structure.outside), problem.verified.looped
+    rest: list[Linearisation] = []
+    if vmapped := [name for name in problem.names if name in outside - looped]:
+        rest.append(VmappedLinearisation(problem, chunk, vmapped))
+    if looped:
+        rest.append(LoopedLinearisation(problem, chunk, [name for name in problem.names if name in looped]))
+    if len(outside) == len(problem.names) and len(rest) == 1:
+        yield rest[0]
         return
     with problem.only_selected(active=False):
-        by_layer = layerwise(problem, chunk)
-        yield _Mixed(by_layer, VmappedLinearisation(problem, chunk, problem.structure.outside)) if outside else by_layer
+        layers = [] if len(outside) == len(problem.names) else [layerwise(problem, chunk)]
+        yield _Mixed([*layers, *rest]) if rest else layers[0]
 
 
 def chunk_linearisations(problem: Problem) -> Iterator[tuple[Chunk, Linearisation]]:
@@ -38,23 +47,28 @@ def chunk_linearisations(problem: Problem) -> Iterator[tuple[Chunk, Linearisatio
 
 @dataclass
 class _Mixed(Linearisation):
-    """Layers by their rules, parameters outside by `torch.func`: each leaves zeros for the other's."""
+    """Some parameters by the rules of their layers, others otherwise: each leaves zeros for those of the others."""
 
-    layerwise: LayerwiseLinearisation
-    rest: VmappedLinearisation
+    parts: list[Linearisation]
 
     def __post_init__(self) -> None:
-        self.outputs = self.layerwise.outputs
+        self.outputs = self.parts[0].outputs
 
     def norms(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
-        return [a + b for a, b in zip(self.layerwise.norms(cotangent), self.rest.norms(cotangent), strict=True)]
+        return _sums([part.norms(cotangent) for part in self.parts])
 
     def squares(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
-        return [a + b for a, b in zip(self.layerwise.squares(cotangent), self.rest.squares(cotangent), strict=True)]
+        return _sums([part.squares(cotangent) for part in self.parts])
 
     def factor_squares(self, factor: torch.Tensor, sign: torch.Tensor) -> list[torch.Tensor]:
-        pairs = zip(self.layerwise.factor_squares(factor, sign), self.rest.factor_squares(factor, sign), strict=True)
-        return [a + b for a, b in pairs]
+        return _sums([part.factor_squares(factor, sign) for part in self.parts])
 
     def gradients(self, cotangent: torch.Tensor) -> torch.Tensor:
-        return self.layerwise.gradients(cotangent) + self.rest.gradients(cotangent)
+        return _sums([[part.gradients(cotangent)] for part in self.parts])[0]
+
+
+def _sums(lists: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
+    first, *others = lists
+    for other in others:
+        first = [a + b for a, b in zip(first, other, strict=True)]
+    return first

@@ -13,6 +13,7 @@ import torch
 
 from common.hessian.chunks import Chunk
 from common.hessian.layers import rule_of
+from common.hessian.per_sample_check import verify_layers
 from common.hessian.problem import Problem
 
 PASS_COST = 4 / 3
@@ -21,6 +22,7 @@ PASS_COST = 4 / 3
 
 def probed_names(problem: Problem) -> list[str]:
     """Parameters for which this is unbiased: in layers with a rule, used once."""
+    verify_layers(problem)
     refused = {*problem.structure.outside, *problem.structure.reused}
     return [name for name in problem.names if name not in refused]
 

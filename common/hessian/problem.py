@@ -12,16 +12,18 @@ from functools import cached_property
 
 import torch
 from torch import nn
-from torch.func import functional_call
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from common.hessian.chunks import Chunk, Inputs, chunks_of, take
-from common.hessian.double_backward import agrees_with_differences, custom_functions
+from common.hessian.chunks import Inputs, chunks_of, take
+from common.hessian.counted import counted_loss
+from common.hessian.double_backward import custom_functions
+from common.hessian.execution import Execution
 from common.hessian.losses import Loss, OutputCurvature, output_curvature, reduction_of
+from common.hessian.outputs import Layout
 from common.hessian.random import normal, signs
 from common.hessian.structure import Structure, inspect
+from common.hessian.verification import Verified, require_derivatives
 
 
 class Problem:
@@ -36,6 +38,7 @@ class Problem:
             parameters count once.
         chunk: examples a pass takes at once; default 256 for convolutional networks (larger chunks are slower on
             a CPU), else 2048. Results do not depend on it but for rounding.
+        verify: check derivatives before they are first used (`verification.py`); False trusts them.
 
     Attributes:
         names, parameters: what is differentiated by, in the order of `model.named_parameters()`.
@@ -43,6 +46,7 @@ class Problem:
         count: N, the number of examples.
         scale: 1/N or 1, the factor before the sum over examples.
         convolutions: how many layers of the model are.
+        verified: what has been checked of it, and what is computed otherwise than the model has it (`verified.said`).
 
     Raises:
         ValueError: empty data, NaN parameters or loss, a loss that is neither mean nor sum, examples that
@@ -62,9 +66,12 @@ class Problem:
         *,
         parameters: Iterable[str] | None = None,
         chunk: int | None = None,
+        verify: bool = True,
     ) -> None:
-        self.model = model
+        self.execution = Execution(model)
+        self.model = model = self.execution.model
         self.loss_function = loss
+        self.verified = Verified(wanted=verify)
         _check_model(model)
         self.names, self.parameters = _selected(model, parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]
@@ -73,18 +80,22 @@ class Problem:
         self.convolutions = sum(isinstance(m, nn.Conv1d | nn.Conv2d | nn.Conv3d) for m in model.modules())
         self.chunks = chunks_of(data, chunk or (256 if self.convolutions else 2048), self.device)
         self.count = sum(len(part) for part in self.chunks)
-        _check_targets(loss, self.chunks)
         self._check_outputs()
         self.scale = 1 / self.count if self.reduction == "mean" else 1.0
 
     def _check_outputs(self) -> None:
         first = self.chunks[0]
         few = take(first.inputs, slice(0, min(len(first), 8)))
+        targets = first.targets[: min(len(first), 8)]
         with torch.no_grad():
-            outputs = self.outputs(few)
+            self.execution.look_at_masks(few)
+            raw = self.execution(few)
+            self._layout = None if isinstance(raw, torch.Tensor) else Layout(self.loss_function, raw, targets)
+            self._loss: Loss = self._layout.loss if self._layout else self.loss_function
+            outputs = raw if isinstance(raw, torch.Tensor) else self.outputs(few)
             half = (len(outputs) + 1) // 2
             alone = self.outputs(take(few, slice(0, half)))
-        if not isinstance(outputs, torch.Tensor) or outputs.shape[:1] != first.targets[: len(outputs)].shape[:1]:
+        if outputs.shape[:1] != targets.shape[:1]:
             raise ValueError("The model must return one tensor whose first axis runs over the examples.")
         if not torch.isfinite(outputs).all():
             raise ValueError("The outputs of the model hold NaN or infinite values.")
@@ -94,31 +105,32 @@ class Problem:
                 "The outputs of an example depend on the others in its batch, or on chance: the loss is then not "
                 "a mean over examples."
             )
-        targets = first.targets[: len(outputs)]
-        self.reduction = reduction_of(self.loss_function, outputs, targets)
+        self._counted = counted_loss(self.loss_function, self._loss, outputs, [c.targets for c in self.chunks])
+        self.reduction = "mean" if self._counted else reduction_of(self._loss, outputs, targets)
         self.outputs_per_example = outputs[0].numel()
-        self.curvature: OutputCurvature = output_curvature(self.loss_function, self.summed_loss, outputs, targets)
+        loss = self._counted or self._loss
+        self.curvature: OutputCurvature = output_curvature(loss, self.summed_loss, outputs, targets)
 
     def restricted(self, names: Iterable[str]) -> "Problem":
         """The same model, loss and data with only these parameters to differentiate by."""
         longest = max(len(chunk) for chunk in self.chunks)
         data = [(chunk.inputs, chunk.targets) for chunk in self.chunks]
-        return Problem(self.model, self.loss_function, data, parameters=names, chunk=longest)
+        part = Problem(self.model, self.loss_function, data, parameters=names, chunk=longest)
+        part.execution, part.verified = self.execution, self.verified.shared()
+        return part
 
     def outputs(self, inputs: Inputs, values: Mapping[str, torch.Tensor] | None = None) -> torch.Tensor:
-        """f(x; w) [n, …]; attention by the composed path, which can be differentiated twice.
+        """f(x; w) [n, …]; called as `execution.py` says.
 
         Args:
             values: tensors in place of the parameters of these names (first names, of tied ones), for vmap and
                 forward derivatives.
         """
-        named = inputs if isinstance(inputs, dict) else {}
-        positional = () if isinstance(inputs, dict) else inputs if isinstance(inputs, tuple) else (inputs,)
-        with sdpa_kernel(SDPBackend.MATH):
-            if values is None:
-                return self.model(*positional, **named)  # type: ignore[no-any-return]
+        tensors = None
+        if values is not None:
             tensors = {place: values[name] for place, name in self._places.items() if name in values}
-            return functional_call(self.model, tensors, positional, named, tie_weights=False)  # type: ignore[no-any-return]
+        outputs = self.execution(inputs, tensors)
+        return self._layout.tensor(outputs) if self._layout else outputs
 
     @cached_property
     def _places(self) -> dict[str, str]:
@@ -137,7 +149,9 @@ class Problem:
 
     def summed_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Σ_n ℓ(outputsₙ, targetsₙ)."""
-        value = self.loss_function(outputs, targets)
+        if self._counted is not None:
+            return self._counted(outputs, targets)
+        value = self._loss(outputs, targets)
         return value * len(outputs) if self.reduction == "mean" else value
 
     def output_gradient(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -170,22 +184,13 @@ class Problem:
         """Names of the custom autograd functions in the graph of the loss."""
         return custom_functions(self._loss_of_few())
 
-    @cached_property
-    def _twice_differentiable(self) -> bool:
-        with self.only_selected():
-            return not self.custom_functions or agrees_with_differences(self.parameters, self._loss_of_few, self.at)
-
     def require_second_derivatives(self) -> None:
-        """Look once whether custom autograd functions can be differentiated twice (`double_backward.py`).
+        """Look once whether the network and the loss are differentiated twice rightly (`verification.py`).
 
         Raises:
-            ValueError: they cannot.
+            WrongDerivativeError: they are not.
         """
-        if not self._twice_differentiable:
-            raise ValueError(
-                f"The custom autograd function {self.custom_functions[0]} cannot be differentiated twice, or not "
-                "rightly: a product with the Hessian differs from the change of the gradient."
-            )
+        require_derivatives(self, order=2)
 
     def require_mean(self) -> None:
         """
@@ -303,13 +308,3 @@ def _check_model(model: nn.Module) -> None:
             )
         if isinstance(module, _DropoutNd) and module.training and module.p > 0:
             raise ValueError(f"{name or 'model'} (dropout) is active, so the loss is random: call model.eval().")
-
-
-def _check_targets(loss: Loss, chunks: Sequence[Chunk]) -> None:
-    if loss is not nn.functional.cross_entropy and not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
-        return
-    ignored = getattr(loss, "ignore_index", -100)
-    if any(not c.targets.is_floating_point() and bool((c.targets == ignored).any()) for c in chunks):
-        raise ValueError(f"Some targets are {ignored}, which the loss ignores: it is then not a mean over examples.")
-    if getattr(loss, "weight", None) is not None and getattr(loss, "reduction", "") == "mean":
-        raise ValueError("A cross-entropy with class weights is not a mean over examples: use reduction='sum'.")

@@ -67,11 +67,15 @@ class LinearOperator:
 
     def _refresh(self) -> None:
         """Forget what was recorded at other weights: the operator is always that of the present ones."""
-        self.problem.require_second_derivatives()
+        self._verify()
         if self._versions != self._current_versions():
             self._kept.clear()
             self._versions = self._current_versions()
             self._moved()
+
+    def _verify(self) -> None:
+        """Check, once for the problem, the derivatives that products need."""
+        self.problem.require_second_derivatives()
 
     def _moved(self) -> None:
         """Called when the weights have changed since the last product."""

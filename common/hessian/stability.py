@@ -16,12 +16,19 @@ from typing import Any
 import torch
 from torch.func import grad, vjp, vmap
 
-from common.hessian.chunks import map_inputs, take
+from common.hessian.chunks import Chunk, map_inputs, take
+from common.hessian.derivative_check import mismatch, rounding_of
 from common.hessian.estimates import Estimate, square_root
 from common.hessian.lanczos import Product, lanczos
+from common.hessian.looped import single
 from common.hessian.problem import Problem
-from common.hessian.random import generator
+from common.hessian.products import recorded_gradient
+from common.hessian.random import generator, normal
+from common.hessian.verification import few, undisturbed
 from common.hessian.vmapped import LARGEST_BLOCK
+
+Vectors = dict[str, torch.Tensor]
+"""By name of the parameter."""
 
 
 class SampleHessians:
@@ -48,6 +55,7 @@ class SampleHessians:
         problem.require_mean()
         self.problem = problem
         self.products = 0
+        self._looped: bool | None = None
 
     @property
     def cost(self) -> float:
@@ -58,9 +66,10 @@ class SampleHessians:
         """H v and 1/N Σ Hₙ² v, both [P]."""
         parts = dict(zip(self.problem.names, self.problem.split(vector), strict=True))
         first, second = torch.zeros_like(vector), torch.zeros_like(vector)
+        self._verify()
         for inputs, targets in self._blocks():
-            once = vmap(self._product, in_dims=(0, 0, None))(inputs, targets, parts)
-            twice = vmap(self._product, in_dims=(0, 0, 0))(inputs, targets, once)
+            once = self._products(inputs, targets, parts, 0)
+            twice = self._products(inputs, targets, once, 1)
             first += self.problem.flat([once[name].sum(0) for name in self.problem.names])
             second += self.problem.flat([twice[name].sum(0) for name in self.problem.names])
         self.products += 1
@@ -87,11 +96,58 @@ class SampleHessians:
                 part = slice(start, start + size)
                 yield take(chunk.inputs, part), chunk.targets[part]
 
-    def _product(self, inputs: Any, target: torch.Tensor, vector: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _products(self, inputs: Any, targets: torch.Tensor, vectors: Vectors, own: int) -> Vectors:
+        """Hₙ v of examples, by name [n, …]; with `own` each has a vector of its own [n, …]."""
+        if not self._looped:
+            return vmap(self._product, in_dims=(0, 0, 0 if own else None))(inputs, targets, vectors)
+        return self._each(inputs, targets, vectors, own)
+
+    def _each(self, inputs: Any, targets: torch.Tensor, vectors: Vectors, own: int) -> Vectors:
+        """The same example by example."""
+        problem, rows = self.problem, []
+        for n in range(len(targets)):
+            chunk = Chunk(0, take(inputs, slice(n, n + 1)), targets[n : n + 1])
+            with torch.enable_grad(), problem.only_selected():
+                output = single(problem, chunk, 0)[None]
+                slopes = recorded_gradient(problem.summed_loss(output, chunk.targets), problem.parameters)
+                vector = [vectors[name][n] if own else vectors[name] for name in problem.names]
+                found = slopes.derivative(problem.parameters, vector)
+            rows.append(found or [torch.zeros_like(parameter) for parameter in problem.parameters])
+        return {name: torch.stack([row[i] for row in rows]) for i, name in enumerate(problem.names)}
+
+    def _verify(self) -> None:
+        """Once: second derivatives, and whether vectorised products are those of single examples."""
+        problem = self.problem
+        problem.require_second_derivatives()
+        if self._looped is not None:
+            return
+        self._looped = False
+        if problem.verified.wanted:
+            chunk = few(problem)
+            source = generator(31)
+            parts = zip(problem.names, problem.parameters, strict=True)
+            vectors = {name: normal(p.shape, source, p.detach()) for name, p in parts}
+            with undisturbed(problem):
+                self._looped = not self._vectorised_rightly(chunk, vectors)
+            problem.verified.cost += 6 * len(chunk) / 8
+
+    def _vectorised_rightly(self, chunk: Chunk, vectors: Vectors) -> bool:
+        try:
+            found = self._products(chunk.inputs, chunk.targets, vectors, 0)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:  # whatever a network does that cannot be vectorised
+            return False
+        right = self._each(chunk.inputs, chunk.targets, vectors, 0)
+        allowed = (1e-2, 1e-3) if self.problem.dtype == torch.float32 else (1e-6, 1e-9)
+        names, floor = self.problem.names, rounding_of(self.problem.dtype)
+        return mismatch([found[n] for n in names], [right[n] for n in names], [1.0] * len(names), allowed, floor) <= 1
+
+    def _product(self, inputs: Any, target: torch.Tensor, vector: Vectors) -> Vectors:
         """Hₙ v of one example."""
         problem = self.problem
 
-        def loss(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
+        def loss(parameters: Vectors) -> torch.Tensor:
             one = map_inputs(inputs, lambda tensor: tensor[None])
             return problem.summed_loss(problem.outputs(one, parameters), target[None])
 

@@ -29,6 +29,7 @@ _CURVED_AND_KINKED = {"Hardswish", "Hardshrink", "RreluWithNoise", "MultiMarginL
 _WITH_WEIGHTS = {"Addmm", "Mm", "Convolution", "MkldnnConvolution", "ThnnConv2D", "NativeBatchNorm", "CudnnBatchNorm",
                  "Embedding", "Linear", "Bmm", "SlowConvDilated2D", "CudnnConvolution"}  # fmt: skip
 _SCALING = {"Mul", "Div"}
+_KNOWN_NAMES = {"weight", "bias"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def inspect(model: nn.Module, parameters: Sequence[nn.Parameter], forward: Calla
     known: set[int] = set()
     handles = []
     for module in model.modules():
-        own = [p for p in module.parameters(recurse=False) if id(p) in selected]
+        # (a layer that computes its weight from others, as `nn.utils.weight_norm` has it, holds those)
+        own = [p for name, p in module.named_parameters(recurse=False) if id(p) in selected and name in _KNOWN_NAMES]
         if own and rule_of(module) is not None:
             known.update(id(p) for p in own)
             handles.append(module.register_forward_hook(lambda _, __, ___, own=own: calls.update(map(id, own))))

@@ -1,0 +1,123 @@
+"""Per-sample rules are compared with single examples before they are used: once for a problem, on two examples.
+
+For random cotangents, Jₙᵀvₙ of each example by the rule of its layer, or vectorised, against a pass of its own; norms
+and squares as well. Parameters whose rule differs are vectorised, and where that fails they are taken example by
+example. Cost, in gradients of the two examples: one for single passes and one for parameters that are not selected, at
+most 4.7 for what is compared, two for the gradient itself (`require_derivatives`): 0.7 to 2.2 gradients of eight.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import torch
+
+from common.hessian.chunks import Chunk
+from common.hessian.layerwise import layerwise
+from common.hessian.linearisation import Linearisation
+from common.hessian.looped import LoopedLinearisation
+from common.hessian.problem import Problem
+from common.hessian.random import generator, normal
+from common.hessian.verification import few, require_derivatives, undisturbed
+from common.hessian.vmapped import VmappedLinearisation
+
+TOLERANCE = {torch.float64: 1e-7, torch.float32: 2e-3}
+FLOOR = {torch.float64: 1e-10, torch.float32: 1e-5}
+"""Of the largest norm, below which a gradient counts as zero."""
+
+
+def verify_layers(problem: Problem) -> None:
+    """Find out once for which parameters the rules of their layers hold; the others move to `structure.outside`."""
+    state = problem.verified
+    if state.layers or not state.wanted:
+        return
+    state.layers = True
+    require_derivatives(problem, order=1)
+    with undisturbed(problem):
+        _compare(problem, few(problem))
+
+
+def _compare(problem: Problem, chunk: Chunk) -> None:
+    structure, state = problem.structure, problem.verified
+    single = LoopedLinearisation(problem, chunk, problem.names)
+    cotangent = normal(single.outputs.shape, generator(11), single.outputs)
+    expected = _Found(single, cotangent, problem)
+    expected.largest = max(float(gradient.norm()) for gradient in expected.gradients)
+    if len(problem.names) < len(list(problem.model.parameters())):
+        expected.largest = _largest_gradient(problem, chunk, cotangent)
+        state.cost += len(chunk) / 8
+    state.cost += len(chunk) / 8
+    layered = [name for name in problem.names if name not in set(structure.outside)]
+    if layered:
+        with problem.only_selected(active=False):
+            differing = _differing(lambda: layerwise(problem, chunk), expected, cotangent, problem, layered)
+        state.cost += 5 / 3 * len(chunk) / 8
+        if differing:
+            problem.structure = structure = replace(
+                structure,
+                outside=tuple(name for name in problem.names if name in {*structure.outside, *differing}),
+                reason="; ".join(filter(None, [f"{differing[0]} is not used as its layer would", structure.reason])),
+            )
+    if structure.outside:
+        outside = structure.outside
+        found = _differing(lambda: VmappedLinearisation(problem, chunk, outside), expected, cotangent, problem, outside)
+        state.cost += 3 * len(chunk) / 8
+        state.looped = frozenset(found)
+
+
+class _Found:
+    """Gradients, norms and squares of a linearisation, by parameter."""
+
+    def __init__(self, linearisation: Linearisation, cotangent: torch.Tensor, problem: Problem) -> None:
+        self.outputs, self.largest = linearisation.outputs, 0.0
+        self.gradients = linearisation.gradients(cotangent).split(problem.sizes, dim=1)
+        single = isinstance(linearisation, LoopedLinearisation)
+        self.norms = [g.square().sum(1) for g in self.gradients] if single else linearisation.norms(cotangent)
+        self.squares = [g.square().sum(0) for g in self.gradients] if single else linearisation.squares(cotangent)
+
+
+def _largest_gradient(problem: Problem, chunk: Chunk, cotangent: torch.Tensor) -> float:
+    """Of all parameters of the model, selected or not: a bias before a normalisation has none but rounding."""
+    every = [parameter for parameter in problem.model.parameters() if parameter.is_floating_point()]
+    before = [parameter.requires_grad for parameter in every]
+    try:
+        for parameter in every:
+            parameter.requires_grad_(True)
+        with torch.enable_grad():
+            outputs = problem.outputs(chunk.inputs)
+            found = torch.autograd.grad(outputs, every, cotangent.view_as(outputs), materialize_grads=True)
+    finally:
+        for parameter, state in zip(every, before, strict=True):
+            parameter.requires_grad_(state)
+    return max(float(gradient.norm()) for gradient in found)
+
+
+def _differing(
+    make: Callable[[], Linearisation],
+    expected: _Found,
+    cotangent: torch.Tensor,
+    problem: Problem,
+    names: Collection[str],
+) -> list[str]:
+    """The parameters of which a linearisation gives something else than single examples; all, if it fails."""
+    try:
+        found = _Found(make(), cotangent, problem)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception:  # whatever a network does that cannot be vectorised or taken layer by layer
+        return [name for name in problem.names if name in set(names)]
+    tolerance = TOLERANCE[problem.dtype]
+    floor = FLOOR[problem.dtype] * expected.largest
+    differing = []
+    for place, name in enumerate(problem.names):
+        if name not in set(names):
+            continue
+        right = expected.gradients[place]
+        near = (found.gradients[place] - right).norm(dim=1) <= tolerance * right.norm(dim=1) + floor
+        roots = (found.norms[place].clamp(min=0).sqrt() - right.norm(dim=1)).abs() <= tolerance * right.norm(
+            dim=1
+        ) + floor
+        rest = found.squares[place].flatten().clamp(min=0).sqrt() - expected.squares[place].sqrt()
+        squares = float(rest.norm()) <= tolerance * float(right.norm()) + floor
+        if not (bool(near.all()) and bool(roots.all()) and squares):
+            differing.append(name)
+    return differing

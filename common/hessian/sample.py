@@ -1,0 +1,198 @@
+"""Two examples of a problem near its weights, in the model's type and in float64: what derivatives are checked on."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from common.hessian.chunks import Chunk, Inputs, map_inputs
+from common.hessian.derivative_check import (
+    ASYMMETRY,
+    Finding,
+    Tensors,
+    asymmetry,
+    directions,
+    examine,
+    hold_padding,
+    holding,
+    mismatch,
+    product,
+    recorded,
+    rounding_of,
+    sizes_of,
+    wave,
+)
+from common.hessian.execution import Execution
+from common.hessian.losses import Loss
+from common.hessian.random import generator
+from common.hessian.structure import graph_nodes
+
+EXAMPLES = 2
+DISPLACED = 0.01
+"""How far the weights are moved for the check, over their size."""
+SEED = 20_260
+PAIRED = 3
+"""Directions that are paired in float64."""
+IMPRECISE = 0.5
+"""Part of a product in single precision that may be rounding."""
+
+
+class Network(Protocol):
+    """What a check needs of a problem."""
+
+    model: nn.Module
+    loss_function: Loss
+    execution: Execution
+    parameters: list[nn.Parameter]
+    chunks: list[Chunk]
+    dtype: torch.dtype
+    device: torch.device
+
+    def first_inputs(self, count: int) -> Inputs: ...
+
+    def outputs(self, inputs: Inputs) -> torch.Tensor: ...
+
+    def summed_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor: ...
+
+    def only_selected(self) -> AbstractContextManager[None]: ...
+
+
+class Sample:
+    """Two examples of a problem, near its weights, in the model's type and in float64 (where it runs in it).
+
+    Attributes:
+        kind: the type of the differences.
+        sizes: of the parameters.
+    """
+
+    def __init__(self, problem: Network) -> None:
+        self.problem = problem
+        source = generator(SEED)
+        parameters = [parameter.detach() for parameter in problem.parameters]
+        self.sizes = sizes_of(parameters)
+        self._source, self._vectors = source, list[list[torch.Tensor]]()
+        away = directions(parameters, self.sizes, source)
+        self._near = [p + DISPLACED * d for p, d in zip(parameters, away, strict=True)]
+        self.inputs = problem.first_inputs(EXAMPLES)
+        self.targets = problem.chunks[0].targets[:EXAMPLES]
+        self.count = len(self.targets)
+        self._evaluations = 0.0
+        self.doubled_default = False
+        self._number: Callable[[Tensors], torch.Tensor] | None = None
+        self.seen = torch.empty(0)
+        self.kind = self._precise()
+
+    def vectors(self, count: int, kind: torch.dtype) -> list[list[torch.Tensor]]:
+        """The first directions."""
+        while len(self._vectors) < count:
+            parameters = [parameter.detach() for parameter in self.problem.parameters]
+            self._vectors.append(directions(parameters, self.sizes, self._source))
+            hold_padding(self.problem.model, self.problem.parameters, self._vectors[-1])
+        return [[part.to(kind) for part in vector] for vector in self._vectors[:count]]
+
+    def _precise(self) -> torch.dtype:
+        """float64 if the model runs in it, else its own type."""
+        if self.problem.dtype == torch.float64:
+            return self.problem.dtype
+        for self.doubled_default in (False, True):
+            try:
+                self._evaluations += 1 / 3
+                if self.outputs(torch.float64).dtype == torch.float64:
+                    return torch.float64
+            except (RuntimeError, TypeError, ValueError):
+                continue
+        self.doubled_default = False
+        return self.problem.dtype
+
+    @contextmanager
+    def weights(self, kind: torch.dtype) -> Iterator[None]:
+        """Within: the model is near its weights, and of this type."""
+        model = self.problem.execution.model
+        chosen = {id(p): near for p, near in zip(self.problem.parameters, self._near, strict=True)}
+        tensors = [t for t in (*model.parameters(), *model.buffers()) if t.is_floating_point()]
+        default = torch.get_default_dtype()
+        with holding(tensors, [chosen.get(id(t), t.data).to(kind) for t in tensors]):
+            if self.doubled_default and kind == torch.float64:
+                torch.set_default_dtype(kind)
+            try:
+                yield
+            finally:
+                torch.set_default_dtype(default)
+
+    def _inputs(self, kind: torch.dtype) -> Inputs:
+        return map_inputs(self.inputs, lambda tensor: tensor.to(kind) if tensor.is_floating_point() else tensor)
+
+    def outputs(self, kind: torch.dtype) -> torch.Tensor:
+        """Without graph, near the weights."""
+        with torch.no_grad(), self.weights(kind):
+            return self.problem.outputs(self._inputs(kind))
+
+    def value(self, kind: torch.dtype) -> Callable[[], torch.Tensor]:
+        """A smooth function of the outputs at what the parameters hold."""
+        inputs = self._inputs(kind)
+
+        def number() -> torch.Tensor:
+            outputs = self.problem.outputs(inputs)
+            if self._number is None:
+                self.seen = outputs.detach()
+                self._number = wave([self.seen.double()], generator(SEED + 1))
+            return self._number([outputs])
+
+        return number
+
+    def first(self) -> Finding:
+        """The gradient against differences."""
+        with self.weights(self.kind):
+            vectors = self.vectors(1, self.kind)
+            finding = examine(self.value(self.kind), self.problem.parameters, vectors, self.sizes, order=1)
+            self._evaluations += finding.cost
+        return finding
+
+    def second(self) -> Finding:
+        """Gradient and second derivatives against differences and each other; at the weights if it must be there."""
+        finding = self._compared()
+        if finding.finite:
+            return finding
+        self._near, self._number = [p.detach().clone() for p in self.problem.parameters], None
+        return self._compared()
+
+    def _compared(self) -> Finding:
+        parameters, own = self.problem.parameters, self.problem.dtype
+        if own == self.kind:
+            return self._examined(PAIRED)
+        with self.weights(own):
+            vectors = self.vectors(2, own)
+            _, slopes = recorded(self.value(own), parameters)
+            products = [product(slopes, parameters, vector) for vector in vectors]
+            self._evaluations += 5
+            gradient = [slope.detach() for slope in slopes]
+        del slopes
+        symmetric = asymmetry(products, vectors, rounding_of(own)) <= ASYMMETRY[own]
+        finding = self._examined(1 if symmetric else 2, guess=products[0] if symmetric else None)
+        if not finding.wrong and finding.product is not products[0]:
+            close = mismatch(products[0], finding.product, self.sizes, (IMPRECISE, 0.05), 10 * rounding_of(own)) <= 1
+            precise = mismatch(gradient, finding.gradient, self.sizes, (1e-3, 1e-4), 10 * rounding_of(own)) <= 1
+            if not close and precise:
+                return replace(finding, wrong="second derivative in single precision is not that in double precision")
+        return finding
+
+    def _examined(self, count: int, guess: Tensors | None = None) -> Finding:
+        with self.weights(self.kind):
+            vectors = self.vectors(count, self.kind)
+            found = examine(self.value(self.kind), self.problem.parameters, vectors, self.sizes, guess=guess)
+        self._evaluations += found.cost
+        return found
+
+    def holds(self, operation: str) -> bool:
+        """Whether autograd records this operation."""
+        with self.weights(self.kind), torch.enable_grad():
+            nodes = graph_nodes(self.value(self.kind)())
+        return any(type(node).__name__.startswith(operation) for node in nodes)
+
+    def spent(self) -> float:
+        """Since the last call, in gradients of eight examples."""
+        spent, self._evaluations = self._evaluations * self.count / 8, 0.0
+        return spent
