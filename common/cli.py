@@ -476,6 +476,7 @@ def measure(
 ) -> None:
     """Measure the curvature of your own model on a registered data set (docs/toolkit.md)."""
     from common.workflow import measure as measuring
+    from common.workflow.launched import leads
 
     request = measuring.Request(
         model,
@@ -491,7 +492,8 @@ def measure(
         plot=plot,
     )
     result = measuring.run(request)
-    print(as_json(result), end="") if json else measuring.show(result)
+    if leads():
+        print(as_json(result), end="") if json else measuring.show(result)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from common.hessian.dense import dense_hessian
 from common.hessian.diagonal import DiagonalEstimate, diagonal, estimate_ggn_diagonal, ggn_diagonal
+from common.hessian.distributed import Distributed, Divided
 from common.hessian.estimates import Accuracy, Estimate
 from common.hessian.ggn import GGN, EmpiricalFisher, MonteCarloFisher, NoiseCovariance
 from common.hessian.gradient_noise import noise_along_curvature, noise_norm, noise_trace, per_sample_gradient_norms
@@ -13,8 +14,10 @@ from common.hessian.ntk import Alignment, EmpiricalNTK, alignment, empirical_ntk
 from common.hessian.perturbation import hessian_lipschitz, squared_norm_from_perturbations, trace_from_perturbations
 from common.hessian.problem import Problem
 from common.hessian.products import Hessian, LinearOperator, dense, quadratic_forms_by_parameter
+from common.hessian.ranks import OtherRankFailed, RanksApart
 from common.hessian.spectrum import Spectrum, frobenius_norm, spectrum, squared_frobenius_norm
 from common.hessian.stability import SampleHessians, non_uniformity, stability_factor
+from common.hessian.streaming import Streamed
 from common.hessian.structure import Structure
 from common.hessian.traces import hutchinson_trace, trace, traces_by_parameter
 from common.hessian.verification import Verified, WrongDerivativeError
@@ -26,6 +29,8 @@ __all__ = [
     "Accuracy",
     "Alignment",
     "DiagonalEstimate",
+    "Distributed",
+    "Divided",
     "Eigenpairs",
     "EmpiricalFisher",
     "EmpiricalNTK",
@@ -36,10 +41,13 @@ __all__ = [
     "MonteCarloFisher",
     "NoiseCovariance",
     "NoiseStability",
+    "OtherRankFailed",
     "Problem",
+    "RanksApart",
     "SampleHessians",
     "Sharpness",
     "Spectrum",
+    "Streamed",
     "Structure",
     "Verified",
     "WorstCase",

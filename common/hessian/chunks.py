@@ -1,18 +1,24 @@
 """Examples in chunks: inputs that are a tensor, or a tuple or a dict of tensors, with their targets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
+from common.hessian.ranks import ALONE, Ranks
+
 Inputs = Any
 """A tensor [n, …], or a tuple or a dict of such tensors (called as model(*inputs), model(**inputs))."""
+Drawn = TypeVar("Drawn")
+
+FEW = 8
+"""Examples at which a network is looked at."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Examples that are passed through the model together."""
+    """Examples that are passed through the model together; `index` counts them over all ranks."""
 
     index: int
     inputs: Inputs
@@ -20,6 +26,97 @@ class Chunk:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+
+class Data:
+    """Data that make chunks themselves.
+
+    Attributes:
+        ranks: the processes among which the examples are spread.
+    """
+
+    ranks: Ranks = ALONE
+
+    def chunks_of(self, size: int, device: torch.device) -> "Chunks":
+        """This process's examples in chunks of at most `size`."""
+        raise NotImplementedError
+
+
+class Chunks(Data):
+    """The examples of this process, in chunks, to be passed over as often as one likes.
+
+    Attributes:
+        lengths: examples of each chunk.
+        first: some of the first examples, at which the network is looked at; the same on all ranks.
+        kept: whether the examples are held in memory, or read again in every pass.
+        before, after: lengths of the chunks that lower and higher ranks hold.
+    """
+
+    lengths: list[int]
+    first: Chunk
+    kept = True
+    before: Sequence[int] = ()
+    after: Sequence[int] = ()
+
+    def __iter__(self) -> Iterator[Chunk]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def chunks_of(self, size: int, device: torch.device) -> "Chunks":
+        """These, whatever the size."""
+        return self
+
+    @property
+    def count(self) -> int:
+        """N, over all ranks."""
+        return sum(self.before) + sum(self.lengths) + sum(self.after)
+
+    @property
+    def own(self) -> slice:
+        """The place of this process's examples among all N."""
+        return slice(sum(self.before), sum(self.before) + sum(self.lengths))
+
+    def classes(self) -> list[torch.Tensor]:
+        """The targets of all N, by chunk, where they are whole numbers; else none."""
+        if self.first.targets.is_floating_point():
+            return []
+        own = [chunk.targets for chunk in self]
+        return [targets for of_rank in self.ranks.objects(own) for targets in of_rank]
+
+    def place(self, chunk: Chunk) -> int:
+        """Which of this process's chunks it is."""
+        return chunk.index - len(self.before)
+
+    def draw(self, chunk: Chunk, function: Callable[[int], Drawn]) -> Drawn:
+        """`function(len(chunk))`, a random draw, such that all ranks draw what one process draws for its chunk.
+
+        To be called once a chunk, in order: what belongs to other ranks is drawn and dropped.
+
+        Args:
+            function: draws for so many examples, from a generator that is equal on all ranks.
+        """
+        if self.place(chunk) == 0:
+            for length in self.before:
+                function(length)
+        result = function(len(chunk))
+        if self.place(chunk) == len(self) - 1:
+            for length in self.after:
+                function(length)
+        return result
+
+
+class KeptChunks(Chunks):
+    """Chunks that are held in memory."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._chunks = list(chunks)
+        self.lengths = [len(chunk) for chunk in self._chunks]
+        self.first = self._chunks[0]
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return iter(self._chunks)
 
 
 def take(inputs: Inputs, part: slice | torch.Tensor) -> Inputs:
@@ -41,21 +138,44 @@ def _length(inputs: Inputs) -> int:
     return len(tensors[0]) if isinstance(tensors, tuple | list) else len(tensors)
 
 
-def chunks_of(data: Any, size: int, device: torch.device) -> list[Chunk]:
+def is_pair(data: Any) -> bool:
+    """Whether the data are inputs and targets, and no batches of them."""
+    return isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], torch.Tensor)
+
+
+def check_lengths(inputs: Inputs, targets: torch.Tensor) -> None:
+    """
+    Raises:
+        ValueError: inputs without targets or the other way round.
+    """
+    if _length(inputs) != len(targets):
+        raise ValueError(f"{_length(inputs)} inputs and {len(targets)} targets: every example needs both.")
+
+
+def cut(inputs: Inputs, targets: torch.Tensor, size: int, device: torch.device, index: int) -> Iterator[Chunk]:
+    """A batch in chunks of at most `size` examples, counted from `index`."""
+    for start in range(0, len(targets), size):
+        part = slice(start, start + size)
+        here = map_inputs(take(inputs, part), lambda tensor: tensor.to(device))
+        yield Chunk(index, here, targets[part].to(device))
+        index += 1
+
+
+def chunks_of(data: Any, size: int, device: torch.device) -> Chunks:
     """Inputs and targets, or batches of them, in chunks of at most `size` examples.
+
+    Args:
+        data: also what makes chunks itself: `Streamed`, `Distributed`, `Divided`, or chunks, which are used again.
 
     Raises:
         ValueError: inputs without targets or the other way round, or no example.
     """
-    pair = isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], torch.Tensor)
+    if isinstance(data, Data):
+        return data.chunks_of(size, device)
     chunks: list[Chunk] = []
-    for inputs, targets in [data] if pair else data:
-        if _length(inputs) != len(targets):
-            raise ValueError(f"{_length(inputs)} inputs and {len(targets)} targets: every example needs both.")
-        for start in range(0, len(targets), size):
-            part = slice(start, start + size)
-            here = map_inputs(take(inputs, part), lambda tensor: tensor.to(device))
-            chunks.append(Chunk(len(chunks), here, targets[part].to(device)))
+    for inputs, targets in [data] if is_pair(data) else data:
+        check_lengths(inputs, targets)
+        chunks.extend(cut(inputs, targets, size, device, len(chunks)))
     if not chunks:
         raise ValueError("The data hold no example.")
-    return chunks
+    return KeptChunks(chunks)

@@ -87,6 +87,7 @@ def _exact_ggn(problem: Problem) -> DiagonalEstimate:
         factor, sign = problem.curvature.factor(at.outputs, chunk.targets)
         columns = factor.shape[2]
         _add(total, at.factor_squares(factor, sign))
+    total = problem.completed(total)
     return _finished([tensor * problem.scale for tensor in total], (1 + columns) / 3, "exact GGN diagonal")
 
 
@@ -116,9 +117,9 @@ def _ggn_draw(problem: Problem, source: torch.Generator) -> Callable[[], list[to
         total = [torch.zeros_like(parameter) for parameter in problem.parameters]
         for chunk, at in chunk_linearisations(problem):
             factor, _ = problem.curvature.factor(at.outputs, chunk.targets)
-            drawn = signs((len(chunk), factor.shape[2]), source, factor)
+            drawn = problem.chunks.draw(chunk, lambda n: signs((n, factor.shape[2]), source, factor))  # noqa: B023
             _add(total, at.squares(torch.einsum("ndr,nr->nd", factor, drawn)))
-        return [tensor * problem.scale for tensor in total]
+        return [tensor * problem.scale for tensor in problem.completed(total)]
 
     return draw
 

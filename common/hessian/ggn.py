@@ -103,29 +103,31 @@ class GGN(LinearOperator):
 
     def quadratic_form(self, vector: torch.Tensor) -> float:
         self._refresh()
-        parts, total = self.problem.split(vector), 0.0
+        parts, total, before = self.problem.split(vector), 0.0, self.cost
         with self.problem.only_selected():
             for chunk, weight in zip(self.problem.chunks, self._weights, strict=True):
                 state = self._state(chunk, weight)
                 pushed = self._pushed(state, chunk, parts)
                 if pushed is not None:
                     total += float((pushed.double() * state.middle(pushed).double()).sum())
+        self._settle(before)
         self.cost += self.quadratic_form_cost
-        return total * self.problem.scale
+        return self.problem.completed(total) * self.problem.scale
 
     def weighted_gradient(self, weights: torch.Tensor) -> torch.Tensor:
         """Σ_n weightₙ gₙ [P], gₙ the gradient of example n; weights [N]. Costs two thirds of a gradient."""
         self._refresh()
-        problem = self.problem
+        problem, before = self.problem, self.cost
         total = torch.zeros(problem.size, dtype=problem.dtype, device=problem.device)
-        parts = weights.to(total).split([len(chunk) for chunk in problem.chunks])
+        parts = weights[problem.chunks.own].to(total).split(problem.chunks.lengths)
         with problem.only_selected():
             for chunk, part, weight in zip(problem.chunks, parts, self._weights, strict=True):
                 outputs = self._state(chunk, weight).outputs
                 slope = problem.output_gradient(outputs, chunk.targets)
                 total += problem.flat(self._pulled(outputs, slope * part.view(-1, *(1,) * (slope.ndim - 1))))
+        self._settle(before)
         self.cost += 2 / 3
-        return total
+        return problem.completed(total)
 
     def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> Middle:
         return partial(self.problem.curvature.product, outputs, chunk.targets)

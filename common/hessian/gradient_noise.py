@@ -28,7 +28,7 @@ def per_sample_gradient_norms(problem: Problem) -> torch.Tensor:
     for chunk, at in chunk_linearisations(problem):
         norms = at.norms(problem.output_gradient(at.outputs, chunk.targets))
         parts.append(torch.stack(norms).sum(0).sqrt())
-    return torch.cat(parts)
+    return problem.gathered(torch.cat(parts))
 
 
 def noise_trace(problem: Problem) -> Estimate:

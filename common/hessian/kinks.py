@@ -53,24 +53,27 @@ def kink_term(
     """
     if custom := problem.custom_functions:
         raise ValueError(f"The kink term needs forward derivatives, which {custom[0]} may not have.")
-    slopes = [_slopes(problem, chunk) for chunk in problem.chunks]
+    chunks = problem.chunks
+    slopes = [_slopes(problem, chunk) for chunk in chunks] if chunks.kept else None
     source = generator(seed)
 
     def draw() -> float:
         direction = problem.split(sigma * problem.random_normal(source))
-        parts = (_excess(problem, *pair, direction) for pair in zip(problem.chunks, slopes, strict=True))
-        return math.fsum(parts) * problem.scale
+        pairs = zip(chunks, slopes, strict=True) if slopes else ((chunk, _slopes(problem, chunk)) for chunk in chunks)
+        parts = (_excess(problem, *pair, direction) for pair in pairs)
+        return problem.completed(math.fsum(parts)) * problem.scale
 
     reason = "forward derivatives of what enters the operations with kinks"
     accuracy = Accuracy(relative_error, budget)
-    return average(draw, cost=2 / 3, accuracy=accuracy, seed=seed, method="kinks", reason=reason)
+    cost = 2 / 3 if slopes else 5 / 3
+    return average(draw, cost=cost, accuracy=accuracy, seed=seed, method="kinks", reason=reason)
 
 
 def has_kinks(problem: Problem) -> bool:
     """Whether the loss, as a function of the parameters, has kinks (read off the graph of a few examples)."""
     if problem.structure.kinked:
         return True
-    first, inputs = problem.chunks[0], problem.first_inputs(2)
+    first, inputs = problem.chunks.first, problem.first_inputs(2)
     with torch.enable_grad(), problem.only_selected():
         return bool(_kinks(problem, problem.outputs(inputs), first.targets[:2]))
 

@@ -87,7 +87,8 @@ def measure(
     for name in names:
         symbol, function = MEASURES[name]
         try:
-            rows.append(Measured(name, symbol, function(problem, relative_error, budget, seed)))
+            with problem.ranks.together():
+                rows.append(Measured(name, symbol, function(problem, relative_error, budget, seed)))
         except ValueError as error:
             rows.append(Measured(name, symbol, None, str(error)))
     return rows

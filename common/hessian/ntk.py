@@ -151,15 +151,15 @@ def empirical_ntk(problem: Problem) -> EmpiricalNTK:
             flat.zero_()[:, output] = 1.0
             parts.append(at.gradients(flat.view_as(at.outputs)))
         strips.append(torch.stack(parts, dim=1).flatten(0, 1))
-    jacobian = torch.cat(strips)
+    jacobian = problem.gathered(torch.cat(strips))
     gram = torch.zeros(rows, rows, dtype=torch.float64, device=problem.device)
     for part in jacobian.split(max(1, LARGEST_ROWS // (8 * rows)), dim=1):
         gram += part.double() @ part.double().T
     return EmpiricalNTK(
         gram=gram,
-        factor=torch.cat(factors),
-        residuals=torch.cat(residuals),
-        loss=value * problem.scale,
+        factor=problem.gathered(torch.cat(factors)),
+        residuals=problem.gathered(torch.cat(residuals)),
+        loss=problem.completed(value) * problem.scale,
         scale=problem.scale,
         cost=(1 + outputs) / 3,
     )

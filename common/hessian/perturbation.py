@@ -68,11 +68,11 @@ def squared_norm_from_perturbations(
             for chunk in problem.chunks:
                 outputs = problem.outputs(chunk.inputs)
                 factor, _ = problem.curvature.factor(outputs.detach(), chunk.targets)
-                drawn = normal((len(chunk), factor.shape[2]), source, factor)
+                drawn = problem.chunks.draw(chunk, lambda n: normal((n, factor.shape[2]), source, factor))  # noqa: B023
                 cotangent = torch.einsum("ndr,nr->nd", factor, drawn).view_as(outputs)
                 found = torch.autograd.grad(outputs, problem.parameters, cotangent, materialize_grads=True)
                 total += problem.flat(found)
-        return total * (radius * math.sqrt(problem.scale))
+        return problem.completed(total) * (radius * math.sqrt(problem.scale))
 
     change = loss_change(
         problem, direction, relative_error=relative_error, budget=budget, seed=seed, method="", cost=1.0

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
-from common.hessian.chunks import Chunk
+from common.hessian.chunks import Chunk, map_inputs
 from common.hessian.layers import rule_of
 from common.hessian.per_sample_check import verify_layers
 from common.hessian.problem import Problem
+from common.hessian.random import Counter
 
 PASS_COST = 4 / 3
 """Forward, backward to the activations, and both again for the second derivative: four thirds of a gradient."""
@@ -25,6 +26,24 @@ def probed_names(problem: Problem) -> list[str]:
     verify_layers(problem)
     refused = {*problem.structure.outside, *problem.structure.reused}
     return [name for name in problem.names if name not in refused]
+
+
+def numbers_of_others(problem: Problem, names: Sequence[str]) -> tuple[int, int]:
+    """Signs that a pass of `hessian_quadratic_forms` takes for the chunks of lower and of higher ranks."""
+    if problem.ranks.count == 1:
+        return 0, 0
+    found: dict[Any, int] = {}
+    own = 0
+    for chunk in problem.chunks:
+        shapes: list[torch.Size] = [chunk.targets.shape]
+        map_inputs(chunk.inputs, lambda tensor: shapes.append(tensor.shape) or tensor)  # type: ignore[func-returns-value]  # noqa: B023
+        if tuple(shapes) not in found:
+            source = Counter()
+            hessian_quadratic_forms(problem, chunk, names, source)
+            found[tuple(shapes)] = source.count
+        own += found[tuple(shapes)]
+    of_ranks = problem.ranks.objects(own)
+    return sum(of_ranks[: problem.ranks.rank]), sum(of_ranks[problem.ranks.rank + 1 :])
 
 
 def hessian_quadratic_forms(

@@ -9,19 +9,21 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from common.hessian.chunks import Inputs, chunks_of, take
+from common.hessian.chunks import Chunks, Data, Inputs, chunks_of, take
 from common.hessian.counted import counted_loss
 from common.hessian.double_backward import custom_functions
 from common.hessian.execution import Execution
 from common.hessian.losses import Loss, OutputCurvature, output_curvature, reduction_of
 from common.hessian.outputs import Layout
 from common.hessian.random import normal, signs
+from common.hessian.ranks import ALONE, Ranks, Value, fingerprint, require_whole
 from common.hessian.structure import Structure, inspect
 from common.hessian.verification import Verified, require_derivatives
 
@@ -32,7 +34,8 @@ class Problem:
     Args:
         model: examples must not influence each other (BatchNorm in evaluation mode, no active dropout).
         loss: `loss(outputs, targets)`, the mean or the sum over examples (found out, not assumed).
-        data: (inputs, targets), or a loader or list of such batches, which is read once and kept.
+        data: (inputs, targets), or a loader or list of such batches, which is read once and kept; `Streamed` reads
+            a loader anew in every pass, `Distributed` and `Divided` spread the examples over processes.
             Inputs are a tensor [n, …], or a tuple or dict of them; targets a tensor [n, …].
         parameters: names of the parameters to differentiate by; default all that require a gradient. Tied
             parameters count once.
@@ -43,14 +46,16 @@ class Problem:
     Attributes:
         names, parameters: what is differentiated by, in the order of `model.named_parameters()`.
         size: P, the length of the flat vector of these parameters.
-        count: N, the number of examples.
+        chunks: the examples of this process.
+        count: N, the number of examples, over all processes.
         scale: 1/N or 1, the factor before the sum over examples.
         convolutions: how many layers of the model are.
         verified: what has been checked of it, and what is computed otherwise than the model has it (`verified.said`).
 
     Raises:
         ValueError: empty data, NaN parameters or loss, a loss that is neither mean nor sum, examples that
-            influence each other, no parameters, mixed types or devices.
+            influence each other, no parameters, mixed types or devices, a model spread over devices.
+        RanksApart: several processes of which the weights differ, or one is gone.
 
     Example:
         >>> problem = Problem(nn.Linear(2, 1), nn.MSELoss(), (torch.ones(5, 2), torch.ones(5, 1)))
@@ -62,29 +67,39 @@ class Problem:
         self,
         model: nn.Module,
         loss: Loss,
-        data: tuple[Inputs, torch.Tensor] | Iterable[tuple[Inputs, torch.Tensor]],
+        data: Any,
         *,
         parameters: Iterable[str] | None = None,
         chunk: int | None = None,
         verify: bool = True,
     ) -> None:
+        self.ranks: Ranks = data.ranks if isinstance(data, Data) else ALONE
+        self.verified = Verified(wanted=verify)
+        with self.ranks.together():
+            self._prepare(model, loss, data, parameters=parameters, chunk=chunk)
+
+    def _prepare(
+        self, model: nn.Module, loss: Loss, data: Any, *, parameters: Iterable[str] | None, chunk: int | None
+    ) -> None:
         self.execution = Execution(model)
         self.model = model = self.execution.model
         self.loss_function = loss
-        self.verified = Verified(wanted=verify)
+        require_whole(model)
         _check_model(model)
         self.names, self.parameters = _selected(model, parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]
         self.size = sum(self.sizes)
         self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
         self.convolutions = sum(isinstance(m, nn.Conv1d | nn.Conv2d | nn.Conv3d) for m in model.modules())
-        self.chunks = chunks_of(data, chunk or (256 if self.convolutions else 2048), self.device)
-        self.count = sum(len(part) for part in self.chunks)
+        self.chunks: Chunks = chunks_of(data, chunk or (256 if self.convolutions else 2048), self.device)
+        self.count = self.chunks.count
+        self._checked: tuple[list[int], int] | None = None
         self._check_outputs()
         self.scale = 1 / self.count if self.reduction == "mean" else 1.0
+        self.completed(0.0)  # which compares the weights of the ranks
 
     def _check_outputs(self) -> None:
-        first = self.chunks[0]
+        first = self.chunks.first
         few = take(first.inputs, slice(0, min(len(first), 8)))
         targets = first.targets[: min(len(first), 8)]
         with torch.no_grad():
@@ -105,7 +120,7 @@ class Problem:
                 "The outputs of an example depend on the others in its batch, or on chance: the loss is then not "
                 "a mean over examples."
             )
-        self._counted = counted_loss(self.loss_function, self._loss, outputs, [c.targets for c in self.chunks])
+        self._counted = counted_loss(self.loss_function, self._loss, outputs, self.chunks.classes())
         self.reduction = "mean" if self._counted else reduction_of(self._loss, outputs, targets)
         self.outputs_per_example = outputs[0].numel()
         loss = self._counted or self._loss
@@ -113,9 +128,7 @@ class Problem:
 
     def restricted(self, names: Iterable[str]) -> "Problem":
         """The same model, loss and data with only these parameters to differentiate by."""
-        longest = max(len(chunk) for chunk in self.chunks)
-        data = [(chunk.inputs, chunk.targets) for chunk in self.chunks]
-        part = Problem(self.model, self.loss_function, data, parameters=names, chunk=longest)
+        part = Problem(self.model, self.loss_function, self.chunks, parameters=names)
         part.execution, part.verified = self.execution, self.verified.shared()
         return part
 
@@ -164,18 +177,18 @@ class Problem:
     @cached_property
     def structure(self) -> Structure:
         """Which rules hold for this network (found out on two examples)."""
-        first = self.chunks[0]
+        first = self.chunks.first
         return inspect(
             self.model, self.parameters, lambda: self.outputs(take(first.inputs, slice(0, min(2, len(first)))))
         )
 
     def first_inputs(self, count: int) -> Inputs:
-        """The inputs of the first examples, at most those of one chunk."""
-        return take(self.chunks[0].inputs, slice(0, count))
+        """The inputs of the first examples, at most those of `chunks.first`."""
+        return take(self.chunks.first.inputs, slice(0, count))
 
     def _loss_of_few(self) -> torch.Tensor:
         """Σ ℓ of eight examples, recorded."""
-        inputs, targets = self.first_inputs(8), self.chunks[0].targets[:8]
+        inputs, targets = self.first_inputs(8), self.chunks.first.targets[:8]
         with torch.enable_grad(), self.only_selected():
             return self.summed_loss(self.outputs(inputs), targets)
 
@@ -221,7 +234,8 @@ class Problem:
         """
         with torch.no_grad():
             parts = [float(self.summed_loss(self.outputs(c.inputs), c.targets)) for c in self.chunks]
-        total = math.fsum(parts) * self.scale if all(math.isfinite(part) for part in parts) else sum(parts)
+        finite = all(math.isfinite(part) for part in parts)
+        total = self.completed(math.fsum(parts) if finite else float(sum(parts))) * self.scale
         if math.isnan(total):
             raise ValueError("The loss is NaN.")
         return total
@@ -233,7 +247,25 @@ class Problem:
             for chunk in self.chunks:
                 value = self.summed_loss(self.outputs(chunk.inputs), chunk.targets)
                 total += self.flat(torch.autograd.grad(value, self.parameters, materialize_grads=True))
-        return total * self.scale
+        return self.completed(total) * self.scale
+
+    def completed(self, total: Value) -> Value:
+        """A sum over the examples of this process (a number, a tensor, or a list of them) made one over all N."""
+        return self.ranks.total(total, self._fingerprint())
+
+    def gathered(self, values: torch.Tensor) -> torch.Tensor:
+        """Values of the examples of this process, in rows, joined to those of all N; every process holds them all."""
+        return self.ranks.gathered(values, self._fingerprint())
+
+    def _fingerprint(self) -> int:
+        """Of the weights and buffers, which must be equal on all ranks."""
+        if self.ranks.count == 1:
+            return 0
+        tensors = [t for t in (*self.model.parameters(), *self.model.buffers()) if t.is_floating_point()]
+        versions = [tensor._version for tensor in tensors]
+        if self._checked is None or self._checked[0] != versions:
+            self._checked = versions, fingerprint(tensors)
+        return self._checked[1]
 
     def vector(self) -> torch.Tensor:
         """The selected parameters, flat [P] (a copy)."""

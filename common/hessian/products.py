@@ -59,7 +59,9 @@ class LinearOperator:
         self._limit = memory_limit
         self._kept: dict[int, Any] = {}
         self._kept_most: int | None = None
-        self._weights = [len(chunk) / problem.count for chunk in problem.chunks]
+        self._recorded = False
+        self._again: float | None = None  # recording the chunks that are not kept, in every pass
+        self._weights = [length / problem.count for length in problem.chunks.lengths]
         self._versions = self._current_versions()
 
     def _current_versions(self) -> list[int]:
@@ -70,6 +72,7 @@ class LinearOperator:
         self._verify()
         if self._versions != self._current_versions():
             self._kept.clear()
+            self._recorded = False
             self._versions = self._current_versions()
             self._moved()
 
@@ -88,12 +91,15 @@ class LinearOperator:
     @property
     def product_cost(self) -> float:
         """Of the next product, in gradient-equivalents, once what can be kept has been."""
-        return self.kept_cost + self._again
+        return self.kept_cost + (self._again or 0.0)
 
-    @property
-    def _again(self) -> float:
-        """Cost of recording the chunks that are not kept."""
-        return self.record_cost * sum(self._weights[self._kept_most :]) if self._kept_most is not None else 0.0
+    def _settle(self, before: float) -> None:
+        """After a pass over the data: what it has cost since `before`, and will again, over all ranks."""
+        if self._again is None and self._kept_most is not None:
+            self._again = self.problem.completed(self.record_cost * float(sum(self._weights[self._kept_most :])))
+        if self.problem.ranks.count > 1:
+            self.cost = before + (self._again or 0.0 if self._recorded else self.record_cost)
+        self._recorded = True
 
     def quadratic_form(self, vector: torch.Tensor) -> float:
         """vᵀ A v; cheaper than a product where only Jv is needed."""
@@ -110,6 +116,7 @@ class LinearOperator:
         single = list(vectors.unbind(1)) if block else [vectors]
         columns = [self.problem.split(vector) for vector in single]
         totals: list[list[torch.Tensor] | None] = [None] * len(columns)
+        before_pass = self.cost
         with self.problem.only_selected():
             for chunk, weight in zip(self.problem.chunks, self._weights, strict=True):
                 state = self._state(chunk, weight)
@@ -119,6 +126,7 @@ class LinearOperator:
                     if before is not None and parts is not None:
                         parts = [one + other for one, other in zip(before, parts, strict=True)]
                     totals[place] = before if parts is None else parts
+        self._settle(before_pass)
         self.products += len(columns)
         self.cost += self.kept_cost * len(columns)
         results = [self._whole(total, vector) for total, vector in zip(totals, single, strict=True)]
@@ -126,29 +134,29 @@ class LinearOperator:
 
     def _whole(self, total: list[torch.Tensor] | None, vector: torch.Tensor) -> torch.Tensor:
         """The product from its sum over examples, by parameter."""
-        if total is None:
-            result = torch.zeros_like(vector).to(self.problem.parameters[0])
-        else:
-            result = self.problem.flat(total).mul_(self.problem.scale)
+        like = self.problem.parameters[0]
+        result = torch.zeros_like(vector).to(like) if total is None else self.problem.flat(total)
+        result = self.problem.completed(result).mul_(self.problem.scale)
         result = self._finished(result, vector.to(result))
         if not math.isfinite(torch.linalg.vector_norm(result, math.inf)):
             raise ValueError(f"A product with the {self.name} is not finite: the loss is not smooth here.")
         return result
 
     def _state(self, chunk: Chunk, weight: float) -> Any:
-        if chunk.index in self._kept:
-            return self._kept[chunk.index]
+        place = self.problem.chunks.place(chunk)
+        if place in self._kept:
+            return self._kept[place]
         self.cost += self.record_cost * weight
         if self._kept_most is None:
             used = _SavedBytes({p.data_ptr() for p in self.problem.model.parameters()})
             with torch.autograd.graph.saved_tensors_hooks(used, lambda tensor: tensor):
                 state = self._record(chunk)
-            each = max(used.total, 1) * max(len(part) for part in self.problem.chunks) / len(chunk)
+            each = max(used.total, 1) * max(self.problem.chunks.lengths) / len(chunk)
             self._kept_most = min(int(self._limit / each), len(self.problem.chunks))
         else:
             state = self._record(chunk)
-        if chunk.index < self._kept_most:
-            self._kept[chunk.index] = state
+        if place < self._kept_most:
+            self._kept[place] = state
         return state
 
     def _record(self, chunk: Chunk) -> Any:

@@ -77,7 +77,7 @@ class Sample:
         away = directions(parameters, self.sizes, source)
         self._near = [p + DISPLACED * d for p, d in zip(parameters, away, strict=True)]
         self.inputs = problem.first_inputs(EXAMPLES)
-        self.targets = problem.chunks[0].targets[:EXAMPLES]
+        self.targets = problem.chunks.first.targets[:EXAMPLES]
         self.count = len(self.targets)
         self._evaluations = 0.0
         self.doubled_default = False

@@ -73,6 +73,7 @@ class SampleHessians:
             first += self.problem.flat([once[name].sum(0) for name in self.problem.names])
             second += self.problem.flat([twice[name].sum(0) for name in self.problem.names])
         self.products += 1
+        first, second = self.problem.completed([first, second])
         return first / self.problem.count, second / self.problem.count
 
     def covariance(self, vector: torch.Tensor) -> torch.Tensor:

@@ -10,6 +10,7 @@ Hutchinson   vᵀ(A v) with one direction for all examples: any network, any par
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -17,10 +18,10 @@ import torch
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.ggn import GGN
 from common.hessian.per_sample import chunk_linearisations
-from common.hessian.probes import PASS_COST, hessian_quadratic_forms, probed_names
+from common.hessian.probes import PASS_COST, hessian_quadratic_forms, numbers_of_others, probed_names
 from common.hessian.problem import Problem
 from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
-from common.hessian.random import generator, signs
+from common.hessian.random import generator, signs, skip
 
 Of = Literal["hessian", "ggn"]
 Method = Literal["auto", "exact", "output signs", "sample signs", "hutchinson"]
@@ -110,7 +111,7 @@ def exact_ggn_traces(problem: Problem) -> tuple[list[float], float]:
         for column in range(columns):
             for place, norms in enumerate(at.norms(factor[:, :, column])):
                 totals[place] += float((norms * sign[:, column]).double().sum())
-    return [total * problem.scale for total in totals], (1 + columns) / 3
+    return [total * problem.scale for total in problem.completed(totals)], (1 + columns) / 3
 
 
 def _output_quadratic_forms(problem: Problem, seed: int) -> Callable[[], Iterator[torch.Tensor]]:
@@ -119,20 +120,27 @@ def _output_quadratic_forms(problem: Problem, seed: int) -> Callable[[], Iterato
     def one_pass() -> Iterator[torch.Tensor]:
         for chunk, at in chunk_linearisations(problem):
             factor, _ = problem.curvature.factor(at.outputs, chunk.targets)
-            drawn = signs((len(chunk), factor.shape[2]), source, factor)
+            drawn = problem.chunks.draw(chunk, partial(_signs, source, factor))
             norms = at.norms(torch.einsum("ndr,nr->nd", factor, drawn))
             yield torch.stack([norm.double() for norm in norms]).sum(0)
 
     return one_pass
 
 
+def _signs(source: torch.Generator, factor: torch.Tensor, count: int) -> torch.Tensor:
+    return signs((count, factor.shape[2]), source, factor)
+
+
 def _sample_signs(problem: Problem, accuracy: Accuracy, seed: int, reason: str, memory_limit: int) -> Estimate:
     names = probed_names(problem)
     source = generator(seed)
+    before, after = numbers_of_others(problem, names)
 
     def one_pass() -> Iterator[torch.Tensor]:
+        skip(source, before)
         for chunk in problem.chunks:
             yield hessian_quadratic_forms(problem, chunk, names, source).double()
+        skip(source, after)
 
     main = _from_samples(problem, one_pass, PASS_COST, accuracy, seed=seed, method="sample signs", reason=reason)
     rest = [name for name in problem.names if name not in set(names)]
@@ -180,8 +188,8 @@ def _from_samples(
         draws += [torch.cat(list(one_pass())) for _ in range(more)]
         of_example = torch.stack(draws)
         count = len(draws)
-        value = float(of_example.mean(0).sum()) * problem.scale
-        error = float((of_example.var(0).sum() / count).sqrt()) * problem.scale
+        value = float(problem.completed(of_example.mean(0).sum())) * problem.scale
+        error = float((problem.completed(of_example.var(0).sum()) / count).sqrt()) * problem.scale
         more = accuracy.draws_wanted(value, error, count, cost)
     met = accuracy.met_by(value, error)
     if not met:

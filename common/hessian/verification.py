@@ -182,5 +182,5 @@ def undisturbed(problem: Checked) -> Iterator[None]:
 
 def few(problem: Checked) -> Chunk:
     """The chunk of the two examples of a check."""
-    chunk = problem.chunks[0]
+    chunk = problem.chunks.first
     return replace(chunk, inputs=take(chunk.inputs, slice(0, EXAMPLES)), targets=chunk.targets[:EXAMPLES])

@@ -16,8 +16,21 @@ from common.datasets import Dataset, Split
 from common.datasets import entry as data_entry
 from common.datasets import load as load_data
 from common.errors import DataUnavailable, UserError
-from common.hessian import MEASURES, Estimate, Hessian, Measured, Problem, Spectrum, measure, spectrum
+from common.hessian import (
+    MEASURES,
+    Divided,
+    Estimate,
+    Hessian,
+    Measured,
+    Problem,
+    RanksApart,
+    Spectrum,
+    measure,
+    spectrum,
+)
 from common.hessian.measure import DEFAULT
+from common.hessian.ranks import Ranks
+from common.workflow.launched import launched
 from common.workflow.user_models import check_outputs, load_model, load_weights, named, one_line, read_checkpoint
 
 LOSSES: dict[str, type[nn.Module]] = {"cross_entropy": nn.CrossEntropyLoss, "mse": nn.MSELoss}
@@ -84,9 +97,16 @@ class Request:
 def run(request: Request) -> dict[str, Any]:
     """Measure, and draw the spectrum if one is asked for. Returns plain data for JSON and for `show`.
 
+    Under torchrun every process passes over its share of the images, and all return the same.
+
     Raises:
         UserError: whatever the user can mend, in one sentence.
     """
+    with launched() as ranks:
+        return _measured(request, ranks)
+
+
+def _measured(request: Request, ranks: Ranks) -> dict[str, Any]:
     if request.plot is not None:
         _needs_figures()
     data_entry(request.data)  # an unknown name is told before a model is built
@@ -100,13 +120,16 @@ def run(request: Request) -> dict[str, Any]:
     inputs = _like(model, inputs)
     targets = labels if request.loss == "cross_entropy" else nn.functional.one_hot(labels, dataset.classes).to(inputs)
     try:
-        problem = Problem(model, LOSSES[request.loss](), (inputs, targets))
+        data = (inputs, targets) if ranks.count == 1 else Divided((inputs, targets))
+        problem = Problem(model, LOSSES[request.loss](), data)
+    except RanksApart:
+        raise
     except ValueError as error:
         raise UserError(f"{request.model}: {one_line(error)}.") from error
     except (Exception, SystemExit) as error:  # whatever the user's forward does
         raise UserError(f"{request.model} cannot be measured: {named(error)}.") from error
     rows = []
-    with Console(stderr=True).status("Measuring …") as status:
+    with Console(stderr=True, quiet=ranks.rank > 0).status("Measuring …") as status:
         for name in request.names:
             status.update(f"Measuring {name} …")
             rows.append(_row(problem, name, request))
@@ -123,6 +146,7 @@ def run(request: Request) -> dict[str, Any]:
         "data": {"name": dataset.name, "digest": dataset.digest, "split": request.split},
         "images": len(split),
         "images_of_split": len(whole),
+        "processes": ranks.count,
         "loss": request.loss,
         "relative_error": request.relative_error,
         "budget": request.budget,
@@ -149,9 +173,10 @@ def show(result: Mapping[str, Any]) -> None:
     weights = f"weights of {result['checkpoint']}" if result["checkpoint"] else "weights as the factory makes them"
     console.print(f"{escape(result['model'])}, {result['parameters']:,} parameters, {escape(weights)}")
     data = result["data"]
+    processes = f", {result['processes']} processes" if result["processes"] > 1 else ""
     console.print(
         f"{data['name']}/{data['split']}, {result['images']:,} of {result['images_of_split']:,} images, "
-        f"{result['loss']}, seed {result['seed']}\n"
+        f"{result['loss']}, seed {result['seed']}{processes}\n"
     )
     Console(highlight=False).print(table)
     console.print(
@@ -194,6 +219,8 @@ def _row(problem: Problem, name: str, request: Request) -> dict[str, Any]:
         [found] = measure(
             problem, [name], relative_error=request.relative_error, budget=request.budget, seed=request.seed
         )
+    except RanksApart:
+        raise
     except (Exception, SystemExit) as error:  # memory, no second derivative, or whatever the user's forward does
         found = Measured(name, MEASURES[name][0], None, named(error))
     estimate = found.estimate
@@ -225,15 +252,17 @@ def _plot(problem: Problem, request: Request, path: Path) -> dict[str, Any]:
     matrix = Hessian(problem)
     steps = max(2, min(STEPS, int(request.budget / (VECTORS * matrix.product_cost))))
     try:
-        found = spectrum(matrix, vectors=VECTORS, steps=steps, seed=request.seed)
+        with problem.ranks.together():
+            found = spectrum(matrix, vectors=VECTORS, steps=steps, seed=request.seed)
+    except RanksApart:
+        raise
     except (Exception, SystemExit) as error:
         raise UserError(f"The spectrum of {request.model} cannot be measured: {named(error)}.") from error
     weights = f", {request.checkpoint.name}" if request.checkpoint else ""
     title = f"Spectrum of the Hessian\n{request.model}{weights} on {request.data}/{request.split}"
-    files = export(draw(found, title), path.parent, path.stem)
-    ordered = sorted(files.values(), key=lambda file: file.suffix != path.suffix)
+    files = export(draw(found, title), path.parent, path.stem).values() if problem.ranks.rank == 0 else ()
     return {
-        "files": [str(file) for file in ordered],
+        "files": [str(file) for file in sorted(files, key=lambda file: file.suffix != path.suffix)],
         "method": found.method,
         "cost": found.cost,
         "smallest": float(found.nodes.min()),
