@@ -106,7 +106,7 @@ def test_tokens_that_are_ignored_do_not_count_however_the_data_are_cut():
     loss = nn.CrossEntropyLoss()
     whole, cut = tagger(TARGETS, loss, 5), tagger(TARGETS, loss, 2)
     by_function = tagger(TARGETS, lambda o, t: functional.cross_entropy(o, t), 2)
-    expected = float(loss(whole.model(whole.chunks[0].inputs), TARGETS).detach())
+    expected = float(loss(whole.model(whole.chunks.first.inputs), TARGETS).detach())
     for problem in (whole, cut, by_function):
         assert problem.loss() == pytest.approx(expected)
         assert trace(problem, "ggn").value == pytest.approx(trace(whole, "ggn").value)
