@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from common.hessian.chunks import Chunk, Inputs, map_inputs
+from common.hessian.chunks import Chunks, Inputs, map_inputs
 from common.hessian.derivative_check import (
     ASYMMETRY,
     Finding,
@@ -47,7 +47,7 @@ class Network(Protocol):
     loss_function: Loss
     execution: Execution
     parameters: list[nn.Parameter]
-    chunks: list[Chunk]
+    chunks: Chunks
     dtype: torch.dtype
     device: torch.device
 
