@@ -74,17 +74,16 @@ class Problem:
         verify: bool = True,
     ) -> None:
         self.ranks: Ranks = data.ranks if isinstance(data, Data) else ALONE
+        self.loss_function = loss
         self.verified = Verified(wanted=verify)
         with self.ranks.together():
-            self._prepare(model, loss, data, parameters=parameters, chunk=chunk)
+            require_whole(model)
+            self.execution = Execution(model)
+            self.model = self.execution.model
+            self._prepare(data, parameters, chunk)
 
-    def _prepare(
-        self, model: nn.Module, loss: Loss, data: Any, *, parameters: Iterable[str] | None, chunk: int | None
-    ) -> None:
-        self.execution = Execution(model)
-        self.model = model = self.execution.model
-        self.loss_function = loss
-        require_whole(model)
+    def _prepare(self, data: Any, parameters: Iterable[str] | None, chunk: int | None) -> None:
+        model = self.model
         _check_model(model)
         self.names, self.parameters = _selected(model, parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]

@@ -137,7 +137,10 @@ def measured(rank: int, count: int) -> dict[str, Any]:
     divided = Problem(model, nn.CrossEntropyLoss(), Divided((inputs, targets())), chunk=2)
     streamed = [(inputs[rank::count], targets()[rank::count])]
     read_again = Problem(model, nn.CrossEntropyLoss(), Distributed(Streamed(streamed)), chunk=4)
-    return {**found, "divided": table(divided), "streamed": {"trace": trace(read_again, **DRAWS)}}
+    part = shares(inputs, count)[rank]
+    counted = Problem(model, nn.CrossEntropyLoss(ignore_index=2), Distributed(part), chunk=4)
+    more = {"counted": table(counted), "streamed": {"trace": trace(read_again, **DRAWS)}}
+    return {**found, "divided": table(divided), **more}
 
 
 def expected(count: int) -> dict[str, Any]:
@@ -149,7 +152,9 @@ def expected(count: int) -> dict[str, Any]:
     divided = Problem(model, nn.CrossEntropyLoss(), (inputs, targets()), chunk=2)
     streamed = [(inputs[rank::count], targets()[rank::count]) for rank in range(count)]
     kept = Problem(model, nn.CrossEntropyLoss(), streamed, chunk=4)
-    return {**found, "divided": table(divided), "streamed": {"trace": trace(kept, **DRAWS)}}
+    counted = Problem(model, nn.CrossEntropyLoss(ignore_index=2), shares(inputs, count), chunk=4)
+    more = {"counted": table(counted), "streamed": {"trace": trace(kept, **DRAWS)}}
+    return {**found, "divided": table(divided), **more}
 
 
 def plain(value: Any) -> Any:

@@ -170,9 +170,15 @@ def _(models: Any) -> nn.Module:
 def _(models: Any) -> nn.Module:
     make = models.swin_transformer
     return models.SwinTransformer(
-        [2, 2], 4, [1, 1], [2, 2], [2, 2], num_classes=CLASSES, block=make.SwinTransformerBlockV2,
+        [2, 2],
+        4,
+        [1, 1],
+        [2, 2],
+        [2, 2],
+        num_classes=CLASSES,
+        block=make.SwinTransformerBlockV2,
         downsample_layer=make.PatchMergingV2,
-    )  # fmt: skip
+    )
 
 
 @vision("torchvision ViT", 8)
@@ -222,9 +228,13 @@ def hugging(name: str, config: str, model: str, **options: Any) -> None:
         inputs = {"input_ids": tokens(), "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0]])}
         if "CausalLM" not in model and "Conditional" not in model and "MaskedLM" not in model:
             return Case(
-                network, inputs, read=lambda o: o.logits, loss=lambda o, t: functional.cross_entropy(o.logits, t),
-                plain=functional.cross_entropy, rough=True,
-            )  # fmt: skip
+                network,
+                inputs,
+                read=lambda o: o.logits,
+                loss=lambda o, t: functional.cross_entropy(o.logits, t),
+                plain=functional.cross_entropy,
+                rough=True,
+            )
         if "Conditional" in model:
             inputs["decoder_input_ids"] = tokens(3)
         targets = tokens(3 if "Conditional" in model else 4)
