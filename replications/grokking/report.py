@@ -180,7 +180,8 @@ paper.figure(
 )
 
 # %% [markdown]
-# These losses seldom meet. So four arms once more, with seeds of their own, measured while the loss falls.
+# These losses seldom meet. So four arms once more, with seeds of their own, measured while the loss falls. Where a run
+# comes by a loss several times, its last passage is judged: with large decay alone that is often a spike.
 
 # %%
 paper.figure(
