@@ -28,6 +28,13 @@ class Chunk:
         return len(self.targets)
 
 
+def parts(chunk: Chunk, most: int) -> Iterator[Chunk]:
+    """A chunk cut into parts of at most `most` examples."""
+    for start in range(0, len(chunk), most):
+        some = slice(start, start + most)
+        yield Chunk(chunk.index, take(chunk.inputs, some), chunk.targets[some])
+
+
 class Data:
     """Data that make chunks themselves.
 

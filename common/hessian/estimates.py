@@ -104,7 +104,14 @@ def widened(spread: float, draws: int) -> float:
 
 
 def average(
-    draw: Callable[[], float], *, cost: float, accuracy: Accuracy, seed: int, method: str, reason: str = ""
+    draw: Callable[[], float],
+    *,
+    cost: float,
+    accuracy: Accuracy,
+    seed: int,
+    method: str,
+    reason: str = "",
+    values: list[float] | None = None,
 ) -> Estimate:
     """Mean of independent draws, as many as `accuracy` asks for.
 
@@ -112,6 +119,7 @@ def average(
         draw: one unbiased draw, which passes over the data once.
         cost: of a draw, in gradient-equivalents.
         seed, method, reason: carried into the estimate.
+        values: draws made before, to which the new ones are added.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -120,7 +128,8 @@ def average(
         >>> estimate.converged and abs(estimate.value - 5) < 4 * estimate.standard_error
         True
     """
-    values = [draw() for _ in range(PILOT)]
+    values = [] if values is None else values
+    values += [draw() for _ in range(PILOT - len(values))]
     while True:
         sample = torch.tensor(values, dtype=torch.float64)
         value, error = float(sample.mean()), widened(float(sample.std()), len(values))

@@ -6,10 +6,12 @@ without ever forming a gradient per example where that can be avoided ("ghost no
 
 `probe` gives layer(V; a) for random signs V of each example's own: Vₙ = V ∘ rₙ sₙᵀ with signs rₙ, sₙ that differ
 between examples. Given V, products over two examples average to zero, so quadratic forms of different examples are
-uncorrelated, and one pass over n examples makes n uncorrelated estimates of the trace.
+uncorrelated, and one pass over n examples makes n uncorrelated estimates of the trace. A parameter that acts in several
+places needs the same Vₙ in all of them: `ExampleSigns`, which `along` takes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,6 +27,34 @@ CACHE = 8 << 20
 """Bytes that a block of intermediate results should not exceed."""
 FEW_POSITIONS = 8
 """Positions of a sequence up to which squares of gradients are summed over pairs of them."""
+
+
+@dataclass(frozen=True)
+class ExampleSigns:
+    """Vₙ = V ∘ rₙ sₙᵀ for a parameter [k, …], of each example n.
+
+    Attributes:
+        table: V [k, rest], or None where the parameter has one axis and Vₙ = rₙ.
+        rows: rₙ [n, k].
+        columns: sₙ [n, rest].
+    """
+
+    table: torch.Tensor | None
+    rows: torch.Tensor
+    columns: torch.Tensor | None
+
+    @classmethod
+    def drawn(cls, shape: torch.Size, count: int, source: torch.Generator, like: torch.Tensor) -> "ExampleSigns":
+        """For a parameter of this shape and `count` examples."""
+        if len(shape) == 1:
+            return cls(None, signs((count, *shape), source, like), None)
+        rest = shape[1:].numel()
+        table, rows = signs((shape[0], rest), source, like), signs((count, shape[0]), source, like)
+        return cls(table, rows, signs((count, rest), source, like))
+
+
+Draw = Callable[[str], ExampleSigns | None]
+"""The signs of the layer's 'weight' or 'bias'; None for what counts as zero."""
 
 
 class Rule:
@@ -47,6 +77,16 @@ class Rule:
         return {k: g.flatten(1).square().sum(1) for k, g in cls.gradients(layer, a, d).items()}
 
     @classmethod
+    def summed_norms(cls, layer: Any, a: torch.Tensor, d: torch.Tensor, sign: torch.Tensor) -> Tensors:
+        """Σ_nc signₙc ‖gradient of example n for derivatives c‖², one number each; d [n, C, …], sign [n, C]."""
+        total: Tensors = {}
+        for some, signed in zip(d.unbind(1), sign.unbind(1), strict=True):
+            for name, norms in cls.norms(layer, a, some).items():
+                value = (norms.double() * signed).sum()
+                total[name] = total[name] + value if name in total else value
+        return total
+
+    @classmethod
     def squares(cls, layer: Any, a: torch.Tensor, d: torch.Tensor) -> Tensors:
         """Σ_n (gradient of example n)², in the shape of the parameter."""
         return {k: g.square().sum(0) for k, g in cls.gradients(layer, a, d).items()}
@@ -60,6 +100,11 @@ class Rule:
     @staticmethod
     def probe(layer: Any, a: torch.Tensor, source: torch.Generator, needs: tuple[bool, bool]) -> torch.Tensor:
         """layer(Vₙ; aₙ) for random signs Vₙ in place of (weight, bias); those not in `needs` count as zero."""
+        raise NotImplementedError
+
+    @staticmethod
+    def along(layer: Any, a: torch.Tensor, draw: Draw) -> torch.Tensor:
+        """layer(Vₙ; aₙ) for given signs, differentiable in a."""
         raise NotImplementedError
 
 
@@ -118,6 +163,15 @@ class LinearRule(Rule):
             result = result * signs((len(a), *middle, out), source, a)
         return result + signs((len(a), *middle, out), source, a) if needs[1] else result
 
+    @staticmethod
+    def along(layer: nn.Linear, a: torch.Tensor, draw: Draw) -> torch.Tensor:
+        weight, bias, middle = draw("weight"), draw("bias"), (1,) * (a.ndim - 2)
+        result = torch.zeros((), dtype=a.dtype, device=a.device)
+        if weight is not None and weight.table is not None and weight.columns is not None:
+            flipped = a * weight.columns.view(len(a), *middle, -1)
+            result = functional.linear(flipped, weight.table) * weight.rows.view(len(a), *middle, -1)
+        return result if bias is None else result + bias.rows.view(len(a), *middle, -1)
+
 
 class ConvolutionRule(Rule):
     """Two-dimensional convolution with zero padding and one group."""
@@ -131,6 +185,28 @@ class ConvolutionRule(Rule):
     def norms(cls, layer: nn.Conv2d, a: torch.Tensor, d: torch.Tensor) -> Tensors:
         parts = [g.square_().sum((1, 2)) for g in cls._weight_gradients(layer, a, d)]
         return {"weight": torch.cat(parts), "bias": d.sum((2, 3)).square_().sum(1)}
+
+    @classmethod
+    def summed_norms(cls, layer: nn.Conv2d, a: torch.Tensor, d: torch.Tensor, sign: torch.Tensor) -> Tensors:
+        """The patches of an image serve all C derivatives; with few positions of the kernel t, u, the sum is
+        Σ_tu ⟨aₜ, aᵤ⟩ Σ_c ± ⟨d_ct, d_cu⟩ (Goodfellow 2015)."""
+        count, columns, out, positions = *d.shape[:3], d.shape[3] * d.shape[4]
+        width = layer.weight[0].numel()
+        by_positions = positions * (width + columns * out) < columns * out * width
+        signs_of = sign[:, :, None].expand(count, columns, out).reshape(count, -1, 1)
+        bias = (d.sum((3, 4)).square().sum(2).double() * sign).sum()
+        total = torch.zeros((), dtype=torch.float64, device=d.device)
+        flat = d.reshape(count, columns * out, positions)
+        size = max(1, CACHE // (4 * (width * positions + columns * out * min(positions, width))))
+        for some_a, some, signed in zip(a.split(size), flat.split(size), signs_of.split(size), strict=True):
+            patches = unfold(layer, some_a)
+            if by_positions:
+                kernel = torch.bmm(patches.transpose(1, 2), patches)
+                total += (torch.bmm((some * signed).transpose(1, 2), some) * kernel).sum((1, 2)).double().sum()
+            else:
+                squares = torch.bmm(some, patches.transpose(1, 2)).square_().sum(2, keepdim=True)
+                total += (squares * signed).double().sum()
+        return {"weight": total, "bias": bias}
 
     @classmethod
     def squares(cls, layer: nn.Conv2d, a: torch.Tensor, d: torch.Tensor) -> Tensors:
@@ -170,6 +246,15 @@ class ConvolutionRule(Rule):
             result = torch.cat(parts).view(*out[:2], rows, columns) * signs(out, source, a)
         return result + signs(out, source, a) if needs[1] else result
 
+    @staticmethod
+    def along(layer: nn.Conv2d, a: torch.Tensor, draw: Draw) -> torch.Tensor:
+        weight, bias, out = draw("weight"), draw("bias"), (len(a), layer.out_channels, 1, 1)
+        result = torch.zeros((), dtype=a.dtype, device=a.device)
+        if weight is not None and weight.table is not None and weight.columns is not None:
+            found = torch.matmul(weight.table, unfold(layer, a) * weight.columns[:, :, None])
+            result = found.view(*out[:2], *output_size(layer, a)) * weight.rows.view(out)
+        return result if bias is None else result + bias.rows.view(out)
+
 
 class NormalisationRule(Rule):
     """z = γ ∘ â + β with â free of parameters: BatchNorm in evaluation mode, LayerNorm, GroupNorm, RMSNorm."""
@@ -192,6 +277,14 @@ class NormalisationRule(Rule):
         if needs[0]:
             result = signs(shape, source, a) * normalised(layer, a)
         return result + signs(shape, source, a) if needs[1] else result
+
+    @staticmethod
+    def along(layer: Any, a: torch.Tensor, draw: Draw) -> torch.Tensor:
+        axes = _summed_axes(layer, a)
+        shape = [1 if axis in axes else length for axis, length in enumerate(a.shape)]
+        weight, bias = (_of_examples(found, shape) if (found := draw(part)) else None for part in ("weight", "bias"))
+        result = torch.zeros((), dtype=a.dtype, device=a.device) if weight is None else weight * normalised(layer, a)
+        return result if bias is None else result + bias
 
 
 class EmbeddingRule(Rule):
@@ -231,6 +324,16 @@ class EmbeddingRule(Rule):
         of_token = signs(tokens.shape, source, table).gather(1, first).view(*a.shape, 1)  # equal for equal tokens
         return table[a] * of_token * signs((len(a), *(1,) * (a.ndim - 1), table.shape[1]), source, table)
 
+    @staticmethod
+    def along(layer: nn.Embedding, a: torch.Tensor, draw: Draw) -> torch.Tensor:
+        weight = draw("weight")
+        if weight is None or weight.table is None or weight.columns is None:
+            raise ValueError("An embedding has a table of two axes and nothing else.")
+        of_token = weight.rows.gather(1, a.reshape(len(a), -1)).view(*a.shape, 1)
+        if layer.padding_idx is not None:
+            of_token = of_token * (a != layer.padding_idx)[..., None].to(of_token)
+        return weight.table[a] * of_token * weight.columns.view(len(a), *(1,) * (a.ndim - 1), -1)
+
 
 def rule_of(layer: nn.Module) -> type[Rule] | None:
     """The rule for a layer, or None."""
@@ -257,6 +360,13 @@ def normalised(layer: Any, a: torch.Tensor) -> torch.Tensor:
     if isinstance(layer, nn.GroupNorm):
         return functional.group_norm(a, layer.num_groups, eps=layer.eps)
     return functional.batch_norm(a, layer.running_mean, layer.running_var, eps=layer.eps)
+
+
+def _of_examples(found: ExampleSigns, shape: Sequence[int]) -> torch.Tensor:
+    """Signs of a weight of a normalisation, in this shape of each example's."""
+    if found.table is None or found.columns is None:
+        return found.rows.view(shape)
+    return (found.table * found.rows[:, :, None] * found.columns[:, None, :]).view(shape)
 
 
 def _positions(tensor: torch.Tensor) -> torch.Tensor:

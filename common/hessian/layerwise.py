@@ -62,6 +62,26 @@ class LayerwiseLinearisation(Linearisation):
                 result[place] = values[name]
         return result
 
+    def factor_norms(self, factor: torch.Tensor, sign: torch.Tensor) -> list[float]:
+        found: list[list[list[torch.Tensor]]] = []  # by column, use and call
+        for column in factor.unbind(2):
+            found.append([deltas for _, deltas in self._deltas(column)])
+        totals = [0.0] * len(self.problem.parameters)
+        for number, use in enumerate(self.uses if found and found[0] else []):
+            with torch.no_grad():
+                if len(use.outputs) == 1:
+                    together = torch.stack([deltas[number][0] for deltas in found], dim=1)
+                    values = use.rule.summed_norms(use.layer, use.prepared[0], together, sign)
+                else:
+                    values = {}
+                    for deltas, signed in zip(found, sign.unbind(1), strict=True):
+                        for name, gradient in _summed(use, deltas[number]).items():
+                            value = (gradient.flatten(1).square().sum(1).double() * signed).sum()
+                            values[name] = values[name] + value if name in values else value
+            for name, place in use.places.items():
+                totals[place] = float(values[name])
+        return totals
+
     def squares(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
         result = [torch.zeros_like(parameter) for parameter in self.problem.parameters]
         for use, deltas in self._deltas(cotangent):

@@ -14,6 +14,14 @@ class Linearisation:
         """‖Jₙᵀ vₙ‖² split by parameter: [n] for each of `problem.parameters`. `cotangent` [n, …] holds the vₙ."""
         raise NotImplementedError
 
+    def factor_norms(self, factor: torch.Tensor, sign: torch.Tensor) -> list[float]:
+        """Σ_n Tr Jₙᵀ Λₙ Jₙ by parameter, for Λₙ = S diag(sign) Sᵀ: `factor` S [n, D, R], `sign` [n, R]."""
+        totals = [0.0] * len(self.squares_shapes())
+        for column in range(factor.shape[2]):
+            for place, norms in enumerate(self.norms(factor[:, :, column])):
+                totals[place] += float((norms * sign[:, column]).double().sum())
+        return totals
+
     def squares(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
         """Σ_n (Jₙᵀ vₙ)², in the shapes of `problem.parameters`."""
         raise NotImplementedError

@@ -32,6 +32,10 @@ class OutputCurvature:
         """S [n, D, R] and signs [n, R] with Λ = S diag(signs) Sᵀ; D the flattened outputs."""
         raise NotImplementedError
 
+    def thin_factor(self, outputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same with as few columns as Λ has rank."""
+        return self.factor(outputs, targets)
+
     def sampled_gradient(self, outputs: torch.Tensor, source: torch.Generator) -> torch.Tensor:
         """Gradient at a target drawn from the model's own distribution: mean 0, covariance Λ (Fisher)."""
         raise ValueError(f"{self.name} is not the negative log-likelihood of a known distribution: no Fisher.")
@@ -51,6 +55,16 @@ class CrossEntropy(OutputCurvature):
         p = outputs.softmax(1)
         root = p.sqrt()
         return torch.diag_embed(root) - p[:, :, None] * root[:, None, :], torch.ones_like(p)
+
+    def thin_factor(self, outputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # with q = √p of length one, Λ = diag q (I − q qᵀ) diag q; all columns but the last of the reflection that takes
+        # q to the last axis are an orthonormal basis beside q
+        root = outputs.softmax(1).sqrt()
+        normal = root.clone()
+        normal[:, -1] += 1.0
+        basis = torch.eye(root.shape[1]).to(root) - normal[:, :, None] * (normal / normal[:, -1:])[:, None, :]
+        thin = root[:, :, None] * basis[:, :, :-1]
+        return thin, torch.ones_like(thin[:, 0])
 
     def sampled_gradient(self, outputs: torch.Tensor, source: torch.Generator) -> torch.Tensor:
         p = outputs.softmax(1)

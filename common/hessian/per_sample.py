@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from common.hessian.chunks import Chunk
+from common.hessian.chunks import Chunk, parts
 from common.hessian.layerwise import layerwise
 from common.hessian.linearisation import Linearisation
 from common.hessian.looped import LoopedLinearisation
@@ -38,11 +38,12 @@ def linearised(problem: Problem, chunk: Chunk) -> Iterator[Linearisation]:
         yield _Mixed([*layers, *rest]) if rest else layers[0]
 
 
-def chunk_linearisations(problem: Problem) -> Iterator[tuple[Chunk, Linearisation]]:
-    """Each chunk with its linearisation."""
-    for chunk in problem.chunks:
-        with linearised(problem, chunk) as linearisation:
-            yield chunk, linearisation
+def chunk_linearisations(problem: Problem, most: int | None = None) -> Iterator[tuple[Chunk, Linearisation]]:
+    """Each chunk with its linearisation; cut into parts of at most `most` examples."""
+    for whole in problem.chunks:
+        for chunk in [whole] if most is None else parts(whole, most):
+            with linearised(problem, chunk) as linearisation:
+                yield chunk, linearisation
 
 
 @dataclass
@@ -56,6 +57,9 @@ class _Mixed(Linearisation):
 
     def norms(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
         return _sums([part.norms(cotangent) for part in self.parts])
+
+    def factor_norms(self, factor: torch.Tensor, sign: torch.Tensor) -> list[float]:
+        return [sum(values) for values in zip(*(part.factor_norms(factor, sign) for part in self.parts), strict=True)]
 
     def squares(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
         return _sums([part.squares(cotangent) for part in self.parts])

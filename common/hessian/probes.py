@@ -2,8 +2,11 @@
 
 With t an unknown of each example and zₗ ↦ zₗ + tₙ uₗₙ at every layer l, uₗₙ = layer(Vₗₙ; aₗₙ) held fixed, the
 second derivative of ℓₙ by tₙ is vᵀHₙv for the direction v = Vₙ, less the terms in which the direction of one layer
-meets the input's change by that of another. Their mean is zero when each parameter is used once, so the mean over
-signs is Tr Hₙ. Examples do not influence each other: one double backward pass gives all of them.
+meets the input's change by that of another. Their mean is zero when the two are of different parameters, so the mean
+over signs is Tr Hₙ. Examples do not influence each other: one double backward pass gives all of them.
+
+In a layer that holds a parameter of several places (tied weights, a layer called twice) u is not held fixed: uₗₙ =
+layer(Vₗₙ; aₗₙ(t)) with the same Vₗₙ in all of them, so that no term is missing.
 """
 
 from collections.abc import Sequence
@@ -12,7 +15,7 @@ from typing import Any
 import torch
 
 from common.hessian.chunks import Chunk, map_inputs
-from common.hessian.layers import rule_of
+from common.hessian.layers import ExampleSigns, rule_of
 from common.hessian.per_sample_check import verify_layers
 from common.hessian.problem import Problem
 from common.hessian.random import Counter
@@ -22,9 +25,9 @@ PASS_COST = 4 / 3
 
 
 def probed_names(problem: Problem) -> list[str]:
-    """Parameters for which this is unbiased: in layers with a rule, used once."""
+    """Parameters for which this is unbiased: those that act in layers with a rule only."""
     verify_layers(problem)
-    refused = {*problem.structure.outside, *problem.structure.reused}
+    refused = {*problem.structure.outside, *problem.structure.reused} - {*problem.structure.shared}
     return [name for name in problem.names if name not in refused]
 
 
@@ -57,7 +60,21 @@ def hessian_quadratic_forms(
     problem.require_second_derivatives()
     places = {id(p): name for name, p in zip(problem.names, problem.parameters, strict=True) if name in set(names)}
     steps = torch.zeros(len(chunk), dtype=problem.dtype, device=problem.device, requires_grad=True)
+    shared = {place for place, name in places.items() if name in problem.structure.shared}
+    drawn: dict[int, ExampleSigns] = {}
     handles = []
+
+    def moved_along(layer: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> torch.Tensor:
+        def draw(part: str) -> ExampleSigns | None:
+            parameter = getattr(layer, part, None)
+            if parameter is None or id(parameter) not in places:
+                return None
+            if id(parameter) not in drawn:
+                drawn[id(parameter)] = ExampleSigns.drawn(parameter.shape, len(chunk), source, parameter.detach())
+            return drawn[id(parameter)]
+
+        direction = rule_of(layer).along(layer, inputs[0], draw)  # type: ignore[union-attr]
+        return output + steps.view(-1, *(1,) * (output.ndim - 1)) * direction
 
     def moved(needs: tuple[bool, bool]) -> Any:
         def hook(layer: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> torch.Tensor:
@@ -69,7 +86,11 @@ def hessian_quadratic_forms(
 
     for module in problem.model.modules():
         needs = tuple(id(getattr(module, part, None)) in places for part in ("weight", "bias"))
-        if any(needs) and rule_of(module) is not None:
+        if rule_of(module) is None or not any(needs):
+            continue
+        if any(id(getattr(module, part, None)) in shared for part in ("weight", "bias")):
+            handles.append(module.register_forward_hook(moved_along))
+        else:
             handles.append(module.register_forward_hook(moved((needs[0], needs[1]))))
     try:
         with torch.enable_grad(), problem.only_selected(active=False):

@@ -39,6 +39,7 @@ class Structure:
     Attributes:
         outside: names of the parameters that no known layer holds alone.
         reused: names of those that act in several places.
+        shared: those of them that act in layers with a known rule only (tied weights, a layer called twice).
         piecewise_linear: in each single parameter.
         kinked: some operation has kinks.
         reason: why not, where something does not hold.
@@ -46,6 +47,7 @@ class Structure:
 
     outside: tuple[str, ...]
     reused: tuple[str, ...]
+    shared: tuple[str, ...]
     piecewise_linear: bool
     kinked: bool
     reason: str
@@ -85,13 +87,19 @@ def _judged(
     uses = {id(parameter): graph.uses(parameter) for parameter in parameters}
     outside = [names[i] for i, count in uses.items() if i not in known or calls[i] != count or places[i] > 1]
     reused = [names[i] for i, count in uses.items() if count > 1]
+    shared = [names[i] for i, count in uses.items() if count > 1 and i in known and calls[i] == count]
     reasons = [f"{name} is used outside the layers with a known rule" for name in outside[:2]]
     reasons += [f"{name} is used in several places" for name in reused[:2]]
     nonlinear = graph.first_nonlinear()
     if nonlinear:
         reasons.append(f"{nonlinear} is not piecewise linear")
     return Structure(
-        tuple(outside), tuple(reused), not reused and not nonlinear, bool(graph.kinks()), "; ".join(reasons)
+        tuple(outside),
+        tuple(reused),
+        tuple(shared),
+        not reused and not nonlinear,
+        bool(graph.kinks()),
+        "; ".join(reasons),
     )
 
 

@@ -8,6 +8,7 @@ sample signs Tr H from a random direction of each example's own (`probes.py`), o
 Hutchinson   vᵀ(A v) with one direction for all examples: any network, any parameters.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,14 @@ Method = Literal["auto", "exact", "output signs", "sample signs", "hutchinson"]
 
 EXACT_UP_TO = 8.0
 """Gradient-equivalents that an exact trace may cost before draws are preferred."""
+SLACK = 1.5
+"""How far the error of a sum of two parts may be beyond the wanted one before more is drawn for it."""
+SMALLEST_ROUND = 8.0
+"""Gradients that must be left of a budget for another round of draws."""
+TOGETHER = 8
+"""Examples of which the derivatives for all columns are held at once."""
+TINY = 1e-12
+"""A relative error that is never reached, where an absolute one is meant."""
 MINIMUM_SPREAD = 64
 """Differences between passes that a standard error rests on at least."""
 
@@ -48,7 +57,9 @@ def trace(
         of: "hessian" or "ggn".
         relative_error: wanted standard error over |value|; methods that draw stop when they reach it.
         budget: the most to spend, in gradient-equivalents.
-        method: "auto" takes the cheapest that is valid and says why in `reason`.
+        method: "auto" takes the cheapest that is valid and says why in `reason`. "exact" takes all columns of the
+            loss's factor together for some examples at a time: much faster with convolutions, and equal to rounding to
+            the exact trace of "auto", which takes one column after another.
         memory_limit: bytes of graphs that Hutchinson's products may keep.
 
     Raises:
@@ -64,7 +75,7 @@ def trace(
     accuracy = Accuracy(relative_error, budget)
     chosen, reason = _choice(problem, of, method)
     if chosen == "exact":
-        return _exact(problem, reason)
+        return _exact(problem, reason, together=method == "exact")
     if chosen == "output signs":
         draws = _output_quadratic_forms(problem, seed)
         return _from_samples(problem, draws, 2 / 3, accuracy, seed=seed, method=chosen, reason=reason)
@@ -92,22 +103,30 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
     if method == "output signs" and not problem.curvature.convex:
         raise ValueError("'output signs' needs a convex loss known by name.")
     if method == "sample signs" and (of == "ggn" or not probed):
-        raise ValueError(f"'sample signs' is for Tr H of layers that are used once: {structure.reason or 'use auto'}.")
+        raise ValueError(f"'sample signs' is for Tr H of layers with a known rule: {structure.reason or 'use auto'}.")
     return method, why or "asked for"
 
 
-def _exact(problem: Problem, reason: str) -> Estimate:
-    values, cost = exact_ggn_traces(problem)
+def _exact(problem: Problem, reason: str, *, together: bool) -> Estimate:
+    values, cost = exact_ggn_traces(problem, together=together)
     return Estimate(sum(values), passes=1, cost=cost, method="exact GGN trace", reason=reason)
 
 
-def exact_ggn_traces(problem: Problem) -> tuple[list[float], float]:
-    """Tr of each parameter's diagonal block of the GGN, in the order of `problem.names`, and the cost in gradients."""
+def exact_ggn_traces(problem: Problem, *, together: bool = False) -> tuple[list[float], float]:
+    """Tr of each parameter's diagonal block of the GGN, in the order of `problem.names`, and the cost in gradients.
+
+    Args:
+        together: all columns of the factor of the loss at once, `TOGETHER` examples at a time, not one by one.
+    """
     totals = [0.0] * len(problem.names)
     columns = 0
-    for chunk, at in chunk_linearisations(problem):
-        factor, sign = problem.curvature.factor(at.outputs, chunk.targets)
+    for chunk, at in chunk_linearisations(problem, TOGETHER if together else None):
+        curvature = problem.curvature
+        factor, sign = (curvature.thin_factor if together else curvature.factor)(at.outputs, chunk.targets)
         columns = factor.shape[2]
+        if together:
+            totals = [a + b for a, b in zip(totals, at.factor_norms(factor, sign), strict=True)]
+            continue
         for column in range(columns):
             for place, norms in enumerate(at.norms(factor[:, :, column])):
                 totals[place] += float((norms * sign[:, column]).double().sum())
@@ -142,22 +161,31 @@ def _sample_signs(problem: Problem, accuracy: Accuracy, seed: int, reason: str, 
             yield hessian_quadratic_forms(problem, chunk, names, source).double()
         skip(source, after)
 
-    main = _from_samples(problem, one_pass, PASS_COST, accuracy, seed=seed, method="sample signs", reason=reason)
+    drawn: list[torch.Tensor] = []
+
+    def by_samples(accuracy: Accuracy) -> Estimate:
+        return _from_samples(
+            problem, one_pass, PASS_COST, accuracy, seed=seed, method="sample signs", reason=reason, draws=drawn
+        )
+
+    main = by_samples(accuracy)
     rest = [name for name in problem.names if name not in set(names)]
     if not rest:
         return main
-    part = problem.restricted(rest)
+    by_vectors = _Hutchinson(Hessian(problem.restricted(rest), memory_limit=memory_limit), seed + 1)
     # the rest needs only the same absolute error as the main part
     wanted = max(main.standard_error, accuracy.relative_error * abs(main.value) / 2)
-    other = hutchinson_trace(
-        Hessian(part, memory_limit=memory_limit),
-        relative_error=accuracy.relative_error,
-        absolute_error=wanted,
-        budget=max(accuracy.budget - main.cost, 1.0),
-        seed=seed + 1,
-    )
-    error = (main.standard_error**2 + other.standard_error**2) ** 0.5
-    value = main.value + other.value
+    other = by_vectors(replace(accuracy, absolute_error=wanted, budget=max(accuracy.budget - main.cost, 1.0)))
+    while True:
+        value, error = main.value + other.value, (main.standard_error**2 + other.standard_error**2) ** 0.5
+        met = error <= SLACK * accuracy.relative_error * abs(value)
+        passes = main.passes + other.passes
+        if met or accuracy.budget - main.cost - other.cost < SMALLEST_ROUND:
+            break
+        for_main, for_other = _shares(main, other, accuracy)
+        main, other = by_samples(for_main), by_vectors(for_other)
+        if main.passes + other.passes == passes:
+            break
     return Estimate(
         value,
         error,
@@ -166,9 +194,32 @@ def _sample_signs(problem: Problem, accuracy: Accuracy, seed: int, reason: str, 
         cost=main.cost + other.cost,
         seed=seed,
         method="sample signs + Hutchinson",
-        converged=error <= 1.5 * accuracy.relative_error * abs(value),
-        reason=f"{reason}; Hutchinson for {', '.join(rest)}",
+        converged=met,
+        reason=("" if met else f"the budget of {accuracy.budget:g} gradients was spent; ")
+        + f"{reason}; Hutchinson for {', '.join(rest)}",
     )
+
+
+def _shares(one: Estimate, other: Estimate, accuracy: Accuracy) -> tuple[Accuracy, Accuracy]:
+    """What two independent parts of a sum should reach so that the sum is as wanted at the least cost.
+
+    With the variance of a part Aᵢ/costᵢ, Σ costᵢ is least where the variances are as √Aᵢ (Neyman's allocation).
+    """
+    roots = [part.standard_error * math.sqrt(part.cost) for part in (one, other)]
+    allowed = accuracy.relative_error * abs(one.value + other.value)
+    errors = [0.98 * allowed * math.sqrt(root / sum(roots)) for root in roots]
+    wanted = [
+        max(part.cost, part.cost * (part.standard_error / error) ** 2 if error else part.cost)
+        for part, error in zip((one, other), errors, strict=True)
+    ]
+    more = [1.1 * (cost - part.cost) for part, cost in zip((one, other), wanted, strict=True)]
+    left = max(accuracy.budget - one.cost - other.cost, 0.0)
+    share = min(1.0, left / sum(more)) if sum(more) else 0.0
+    first, second = (
+        Accuracy(TINY, part.cost + share * further + TINY, error)
+        for part, further, error in zip((one, other), more, errors, strict=True)
+    )
+    return first, second
 
 
 def _from_samples(
@@ -180,17 +231,24 @@ def _from_samples(
     seed: int,
     method: str,
     reason: str,
+    draws: list[torch.Tensor] | None = None,
 ) -> Estimate:
-    """Mean over passes; the standard error from the differences between passes, example by example."""
-    draws: list[torch.Tensor] = []
-    more = min(1 + -(-MINIMUM_SPREAD // problem.count), 16)
-    while more:
+    """Mean over passes; the standard error from the differences between passes, example by example.
+
+    Args:
+        draws: of passes made before, to which the new ones are added.
+    """
+    draws = [] if draws is None else draws
+    more = 0 if draws else min(1 + -(-MINIMUM_SPREAD // problem.count), 16)
+    while True:
         draws += [torch.cat(list(one_pass())) for _ in range(more)]
         of_example = torch.stack(draws)
         count = len(draws)
         value = float(problem.completed(of_example.mean(0).sum())) * problem.scale
         error = float((problem.completed(of_example.var(0).sum()) / count).sqrt()) * problem.scale
         more = accuracy.draws_wanted(value, error, count, cost)
+        if more == 0:
+            break
     met = accuracy.met_by(value, error)
     if not met:
         reason = f"the budget of {accuracy.budget:g} gradients was spent; {reason}"
@@ -227,19 +285,28 @@ def hutchinson_trace(
         >>> round(hutchinson_trace(Hessian(problem), relative_error=0.1).value)
         4
     """
-    source = generator(seed)
+    return _Hutchinson(operator, seed, reason)(Accuracy(relative_error, budget, absolute_error))
 
-    accuracy = Accuracy(relative_error, budget, absolute_error)
-    before = operator.cost
-    estimate = average(
-        lambda: operator.quadratic_form(operator.problem.random_signs(source)),
-        cost=operator.quadratic_form_cost,
-        accuracy=accuracy,
-        seed=seed,
-        method=f"Hutchinson, {operator.name}",
-        reason=reason,
-    )
-    return replace(estimate, cost=operator.cost - before)
+
+class _Hutchinson:
+    """Draws of vᵀAv, made until an accuracy is reached; asked again, it goes on from there."""
+
+    def __init__(self, operator: LinearOperator, seed: int, reason: str = "") -> None:
+        self.operator, self.seed, self.reason = operator, seed, reason
+        self._source, self._before = generator(seed), operator.cost
+        self._values: list[float] = []
+
+    def __call__(self, accuracy: Accuracy) -> Estimate:
+        estimate = average(
+            lambda: self.operator.quadratic_form(self.operator.problem.random_signs(self._source)),
+            cost=self.operator.quadratic_form_cost,
+            accuracy=accuracy,
+            seed=self.seed,
+            method=f"Hutchinson, {self.operator.name}",
+            reason=self.reason,
+            values=self._values,
+        )
+        return replace(estimate, cost=self.operator.cost - self._before)
 
 
 def traces_by_parameter(

@@ -15,7 +15,7 @@ from common.hessian import (
     squared_frobenius_norm,
 )
 from common.hessian.ascent import maximise
-from common.hessian.lanczos import lanczos
+from common.hessian.lanczos import Krylov, lanczos
 
 
 def test_extreme_eigenpairs_are_those_of_the_dense_hessian(case):
@@ -69,6 +69,62 @@ def test_close_extreme_eigenvalues_are_not_taken_for_each_other(gap, which):
             assert float(found.errors) <= relative_error
             missed += abs(float(found.values) - extreme) > float(found.errors)
     assert missed <= 2
+
+
+@pytest.mark.parametrize("which", ["largest", "smallest", "magnitude"])
+def test_compressed_basis_finds_the_same_with_hardly_more_products(which):
+    source = torch.Generator().manual_seed(5)
+    outliers = torch.cat([torch.tensor([1, 0.99, 0.8, -0.7, 0.5]).double(), 0.05 * torch.randn(995, generator=source)])
+    for scale, most in ((outliers, 8), (torch.linspace(-0.3, 1, 1000).double(), 15)):
+        scale = -scale if which == "smallest" else scale
+        extreme, missed, made = float(scale[scale.abs().argmax()]), 0, [0, 0]
+        for seed in range(20):
+            start = torch.randn(1000, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+            for place, rows in enumerate((None, most)):
+                found = lanczos(
+                    lambda v: scale * v,  # noqa: B023
+                    start,
+                    1,
+                    which=which,
+                    relative_error=1e-2,
+                    products=300,
+                    most=rows,
+                )
+                assert found.converged
+                made[place] += found.products
+                missed += abs(float(found.values) - extreme) > float(found.errors)
+            residual = (scale * found.vectors[:, 0] - found.values * found.vectors[:, 0]).norm()
+            torch.testing.assert_close(residual, found.residuals[0], rtol=1e-5, atol=1e-9)
+        assert missed <= 1
+        assert made[0] < made[1] <= 1.2 * made[0]
+
+
+def test_root_that_scales_the_next_vector_is_known_after_the_basis_was_compressed():
+    scale = torch.linspace(-1, 2, 40, dtype=torch.float64)
+    start = torch.randn(40, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    krylov = Krylov(lambda v: scale * v, start, most=9)
+    for _ in range(3):
+        while True:
+            krylov.extend()
+            theta, coefficients = torch.linalg.eigh(krylov.matrix())
+            if krylov.full:
+                break
+        roots = torch.cat([theta, torch.tensor(krylov.dropped, dtype=torch.float64)])
+        image = (scale[:, None] - roots).prod(1) * start / start.norm()
+        assert krylov.scaling(theta, coefficients) == pytest.approx(float(image.norm().log()), abs=1e-4)
+        dense = krylov.basis @ (scale[:, None] * krylov.basis.T)
+        torch.testing.assert_close(dense, krylov.matrix(), rtol=0, atol=1e-12)
+        krylov.compress(theta, coefficients, theta.argsort(descending=True)[:4])
+    assert krylov.products == 8 + 4 + 4
+    assert len(krylov.basis) == 4
+
+
+def test_basis_within_a_limit_of_bytes_gives_the_sharpness(tanh):
+    problem, matrices = tanh
+    found = sharpness(problem, relative_error=1e-6, basis_limit=10 * 8 * problem.size)
+    assert found.estimate.converged
+    assert found.estimate.passes > 10
+    assert found.estimate.value == pytest.approx(float(torch.linalg.eigvalsh(matrices.hessian)[-1]), rel=1e-6)
 
 
 def test_further_eigenpairs_next_to_close_ones_are_found():

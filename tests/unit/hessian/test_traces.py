@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -12,6 +14,9 @@ from common.hessian import (
     trace,
     traces_by_parameter,
 )
+from common.hessian.estimates import Accuracy, Estimate
+from common.hessian.layers import ConvolutionRule
+from common.hessian.traces import _shares, exact_ggn_traces
 from tests.unit.hessian.networks import data_of, family, matrices_of, problem_of
 
 
@@ -57,6 +62,7 @@ def test_hessian_trace_lies_within_its_error_bar_whatever_the_layers(case):
         ("convolutional", "hessian", "sample signs"), ("smooth convolutional", "hessian", "sample signs"),
         ("tokens", "hessian", "sample signs"), ("frozen", "hessian", "sample signs"),
         ("attention", "hessian", "sample signs"), ("tied", "ggn", "output signs"), ("twice", "hessian", "hutchinson"),
+        ("tied", "hessian", "sample signs"), ("twice", "hessian", "sample signs"),
         ("attention", "ggn", "hutchinson"),
     ],
 )  # fmt: skip
@@ -100,11 +106,62 @@ def test_method_that_does_not_hold_for_a_network_is_refused_with_the_reason(tanh
     for method, reason in (("exact", "Tanh"), ("output signs", "Tanh")):
         with pytest.raises(ValueError, match=reason):
             trace(tanh[0], method=method)
-    model, inputs = family("twice")
+    model, inputs = family("no rule")
     targets = torch.zeros(len(inputs), dtype=torch.int64)
-    shared = Problem(model[:3], nn.CrossEntropyLoss(), (inputs, targets))
-    with pytest.raises(ValueError, match="several places"):
-        trace(shared, method="sample signs")
+    by_hand = Problem(model, nn.CrossEntropyLoss(), (inputs, targets), parameters=["scale", "convolution.weight"])
+    with pytest.raises(ValueError, match="known rule"):
+        trace(by_hand, method="sample signs")
+
+
+def test_exact_trace_is_the_same_with_all_columns_together(case):
+    problem, matrices = case
+    for loss in (nn.CrossEntropyLoss(), nn.CrossEntropyLoss(reduction="sum"), lambda o, t: o.sin().sum(1).mean()):
+        asked = Problem(problem.model, loss, data_of(problem), chunk=5)
+        together, _ = exact_ggn_traces(asked, together=True)
+        one_by_one, _ = exact_ggn_traces(asked)
+        assert together == pytest.approx(one_by_one, rel=1e-10, abs=1e-12)
+    assert trace(problem, "ggn", method="exact").value == pytest.approx(float(matrices.ggn.trace()), rel=1e-9)
+
+
+def test_convolutions_of_few_and_of_many_positions_have_the_norms_of_their_gradients():
+    source = torch.Generator().manual_seed(0)
+    for channels, side in ((1, 9), (16, 3)):
+        layer = nn.Conv2d(channels, 4, 3, stride=2, padding=1).double()
+        a = torch.randn(5, channels, side, side, generator=source, dtype=torch.float64)
+        d = torch.randn(5, 3, *layer(a).shape[1:], generator=source, dtype=torch.float64)
+        sign = torch.randn(5, 3, generator=source, dtype=torch.float64).sign()
+        found = ConvolutionRule.summed_norms(layer, a, d, sign)
+        for name in ("weight", "bias"):
+            squares = [
+                ConvolutionRule.gradients(layer, a, some)[name].flatten(1).square().sum(1) for some in d.unbind(1)
+            ]
+            torch.testing.assert_close(found[name], (torch.stack(squares, 1) * sign).sum())
+
+
+def test_sum_of_two_parts_that_nearly_cancel_is_drawn_on_while_budget_is_left():
+    problem = problem_of("attention")
+    exact = float(matrices_of("attention").hessian.trace())
+    for seed in range(3):
+        estimate = trace(problem, relative_error=0.03, budget=20_000, seed=seed)
+        assert estimate.method == "sample signs + Hutchinson"
+        assert estimate.converged
+        assert estimate.standard_error <= 1.5 * 0.03 * abs(estimate.value)
+        assert abs(estimate.value - exact) < 4.5 * estimate.standard_error
+
+
+def test_shares_of_two_parts_reach_the_wanted_error_within_the_budget():
+    cheap = Estimate(5.0, 0.5, samples=100, passes=100, cost=10.0)
+    dear = Estimate(-4.0, 2.0, samples=10, passes=10, cost=20.0)
+    first, second = _shares(cheap, dear, Accuracy(0.1, 100_000.0))
+    assert math.hypot(first.absolute_error, second.absolute_error) < 0.1
+    costs = [
+        part.cost * (part.standard_error / of.absolute_error) ** 2 for part, of in ((cheap, first), (dear, second))
+    ]
+    alike = [part.cost * 2 * (part.standard_error / 0.098) ** 2 for part in (cheap, dear)]
+    assert sum(costs) < sum(alike)
+    assert first.budget + second.budget < 100_000
+    tight = _shares(cheap, dear, Accuracy(0.1, 50.0))
+    assert tight[0].budget + tight[1].budget == pytest.approx(50)
 
 
 @pytest.mark.parametrize(
