@@ -17,7 +17,7 @@ import torch
 
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.ggn import GGN
-from common.hessian.per_sample import chunk_linearisations
+from common.hessian.per_sample import chunk_linearisations, curvature_forms, units
 from common.hessian.probes import PASS_COST, hessian_quadratic_forms, numbers_of_others, probed_names
 from common.hessian.problem import Problem
 from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
@@ -41,6 +41,7 @@ def trace(
     seed: int = 0,
     method: Method = "auto",
     memory_limit: int = MEMORY_LIMIT,
+    beside: float = 0.0,
 ) -> Estimate:
     """Tr H or Tr G of the selected parameters.
 
@@ -50,6 +51,7 @@ def trace(
         budget: the most to spend, in gradient-equivalents.
         method: "auto" takes the cheapest that is valid and says why in `reason`.
         memory_limit: bytes of graphs that Hutchinson's products may keep.
+        beside: a known number that the value will be added to; the relative error is that of the sum.
 
     Raises:
         ValueError: a method that is not valid for this network, with the reason.
@@ -61,17 +63,25 @@ def trace(
         >>> estimate.method, estimate.standard_error
         ('exact GGN trace', 0.0)
     """
-    accuracy = Accuracy(relative_error, budget)
+    accuracy = Accuracy(relative_error, budget, beside=beside)
     chosen, reason = _choice(problem, of, method)
     if chosen == "exact":
         return _exact(problem, reason)
     if chosen == "output signs":
         draws = _output_quadratic_forms(problem, seed)
-        return _from_samples(problem, draws, 2 / 3, accuracy, seed=seed, method=chosen, reason=reason)
+        cost = 2 / 3 if problem.curvature.has_factor(problem.outputs_per_example) else 1.0
+        return _from_samples(problem, draws, cost, accuracy, seed=seed, method=chosen, reason=reason)
     if chosen == "sample signs":
         return _sample_signs(problem, accuracy, seed, reason, memory_limit)
     operator = (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
-    return hutchinson_trace(operator, relative_error=relative_error, budget=budget, seed=seed, reason=reason)
+    return hutchinson_trace(
+        operator,
+        relative_error=relative_error,
+        budget=budget,
+        seed=seed,
+        reason=reason,
+        beside=beside,
+    )
 
 
 def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
@@ -81,6 +91,8 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
     probed = bool(probed_names(problem))
     why = "the network is piecewise linear, so Tr H = Tr G" if of == "hessian" and as_ggn else ""
     if method == "auto":
+        if as_ggn and not problem.curvature.has_factor(problem.outputs_per_example):
+            return "output signs", f"{problem.outputs_per_example} outputs an example, of a loss not known by name"
         if as_ggn:
             cheap = (1 + problem.outputs_per_example) / 3 <= EXACT_UP_TO or not problem.curvature.convex
             return ("exact" if cheap else "output signs"), why or "the GGN has a factor in the space of outputs"
@@ -89,8 +101,9 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
         return "hutchinson", structure.reason
     if method in ("exact", "output signs") and not as_ggn:
         raise ValueError(f"{method!r} gives Tr G, which is not Tr H here: {structure.reason}.")
-    if method == "output signs" and not problem.curvature.convex:
-        raise ValueError("'output signs' needs a convex loss known by name.")
+    known = problem.curvature.convex or not problem.curvature.has_factor(problem.outputs_per_example)
+    if method == "output signs" and not known:
+        raise ValueError("'output signs' needs a convex loss known by name: 'exact' is for the others.")
     if method == "sample signs" and (of == "ggn" or not probed):
         raise ValueError(f"'sample signs' is for Tr H of layers that are used once: {structure.reason or 'use auto'}.")
     return method, why or "asked for"
@@ -103,6 +116,8 @@ def _exact(problem: Problem, reason: str) -> Estimate:
 
 def exact_ggn_traces(problem: Problem) -> tuple[list[float], float]:
     """Tr of each parameter's diagonal block of the GGN, in the order of `problem.names`, and the cost in gradients."""
+    if not problem.curvature.has_factor(problem.outputs_per_example):
+        return _exact_without_factor(problem)
     totals = [0.0] * len(problem.names)
     columns = 0
     for chunk, at in chunk_linearisations(problem):
@@ -114,11 +129,26 @@ def exact_ggn_traces(problem: Problem) -> tuple[list[float], float]:
     return [total * problem.scale for total in problem.completed(totals)], (1 + columns) / 3
 
 
+def _exact_without_factor(problem: Problem) -> tuple[list[float], float]:
+    """The same from products with Λ alone, for outputs too many to form it: two norms an output instead of one."""
+    totals = [0.0] * len(problem.names)
+    for chunk, at in chunk_linearisations(problem):
+        for unit in units(at.outputs):
+            for number, form in enumerate(curvature_forms(problem, chunk, at, unit)):
+                totals[number] += float(form.double().sum())
+    return [total * problem.scale for total in problem.completed(totals)], (1 + 2 * problem.outputs_per_example) / 3
+
+
 def _output_quadratic_forms(problem: Problem, seed: int) -> Callable[[], Iterator[torch.Tensor]]:
     source = generator(seed)
+    factored = problem.curvature.has_factor(problem.outputs_per_example)
 
     def one_pass() -> Iterator[torch.Tensor]:
         for chunk, at in chunk_linearisations(problem):
+            if not factored:
+                vectors = problem.chunks.draw(chunk, lambda n: signs((n, *at.outputs.shape[1:]), source, at.outputs))  # noqa: B023
+                yield torch.stack([form.double() for form in curvature_forms(problem, chunk, at, vectors)]).sum(0)
+                continue
             factor, _ = problem.curvature.factor(at.outputs, chunk.targets)
             drawn = problem.chunks.draw(chunk, partial(_signs, source, factor))
             norms = at.norms(torch.einsum("ndr,nr->nd", factor, drawn))
@@ -215,11 +245,13 @@ def hutchinson_trace(
     seed: int = 0,
     absolute_error: float = 0.0,
     reason: str = "",
+    beside: float = 0.0,
 ) -> Estimate:
     """Tr A = E vᵀAv with random signs v (Hutchinson 1989), for any linear operator.
 
     Args:
         absolute_error: stop also when the standard error is this small.
+        beside: as in `trace`.
 
     Example:
         >>> model = torch.nn.Linear(2, 1)
@@ -229,7 +261,7 @@ def hutchinson_trace(
     """
     source = generator(seed)
 
-    accuracy = Accuracy(relative_error, budget, absolute_error)
+    accuracy = Accuracy(relative_error, budget, absolute_error, beside)
     before = operator.cost
     estimate = average(
         lambda: operator.quadratic_form(operator.problem.random_signs(source)),
