@@ -1,9 +1,11 @@
 """The Hessian of a loss and what approximates it: modules are named for what they compute. Needs torch only."""
 
+from common.hessian.deflation import deflated_trace
 from common.hessian.dense import dense_hessian
 from common.hessian.diagonal import DiagonalEstimate, diagonal, estimate_ggn_diagonal, ggn_diagonal
 from common.hessian.distributed import Distributed, Divided
 from common.hessian.estimates import Accuracy, Estimate
+from common.hessian.functional_hessian import FunctionalHessian, control_variate_trace
 from common.hessian.ggn import GGN, EmpiricalFisher, MonteCarloFisher, NoiseCovariance
 from common.hessian.gradient_noise import noise_along_curvature, noise_norm, noise_trace, per_sample_gradient_norms
 from common.hessian.kinks import kink_term
@@ -35,6 +37,7 @@ __all__ = [
     "EmpiricalFisher",
     "EmpiricalNTK",
     "Estimate",
+    "FunctionalHessian",
     "Hessian",
     "LinearOperator",
     "Measured",
@@ -53,6 +56,8 @@ __all__ = [
     "WorstCase",
     "WrongDerivativeError",
     "alignment",
+    "control_variate_trace",
+    "deflated_trace",
     "dense",
     "dense_hessian",
     "diagonal",

@@ -8,7 +8,7 @@ E v ∘ Hv with random signs v, whose entries are noisy and may be negative.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -16,7 +16,8 @@ from torch import nn
 from torch.nn import functional
 
 from common.hessian.estimates import Estimate
-from common.hessian.per_sample import chunk_linearisations
+from common.hessian.functional_hessian import FunctionalHessian
+from common.hessian.per_sample import chunk_linearisations, curvature_squares, units
 from common.hessian.problem import Problem
 from common.hessian.products import Hessian
 from common.hessian.random import generator, signs
@@ -46,7 +47,7 @@ def diagonal(
     problem: Problem,
     of: Literal["hessian", "ggn"] = "hessian",
     *,
-    method: Literal["auto", "exact", "monte carlo"] = "auto",
+    method: Literal["auto", "exact", "monte carlo", "control variate"] = "auto",
     draws: int = 16,
     seed: int = 0,
 ) -> DiagonalEstimate:
@@ -54,7 +55,7 @@ def diagonal(
 
     Args:
         method: "auto" is exact, except for the Hessian of a network of more than 4,096 parameters that is not
-            piecewise linear.
+            piecewise linear. "control variate" is diag G exactly and draws of diag(H − G).
         draws: of a Monte Carlo diagonal, at least 2.
 
     Raises:
@@ -71,16 +72,27 @@ def diagonal(
     as_ggn = of == "ggn" or problem.structure.piecewise_linear
     if method == "auto":
         method = "exact" if as_ggn or problem.size <= EXACT_UP_TO else "monte carlo"
-    if method == "exact":
+    if method == "exact" or (method == "control variate" and as_ggn):
         return _exact_ggn(problem) if as_ggn else _exact_hessian(problem)
+    if method == "control variate":
+        known = _exact_ggn(problem)
+        draw = _hessian_draw(FunctionalHessian(problem), seed)
+        found = _sampled(problem, draw, draws, cost=2.0, seed=seed, method="exact GGN diagonal + v ∘ (H − G)v")
+        _add(found.diagonal, known.diagonal)
+        value, cost = found.trace.value + known.trace.value, found.trace.cost + known.trace.cost
+        return replace(found, trace=replace(found.trace, value=value, cost=cost, passes=draws + 1))
     if as_ggn and problem.curvature.convex:
         draw, cost, name = _ggn_draw(problem, generator(seed)), 2 / 3, "GGN diagonal, output signs"
+    elif of == "ggn":
+        draw, cost, name = _curvature_draw(problem, generator(seed)), 1.0, "GGN diagonal, output signs"
     else:
-        draw, cost, name = _hessian_draw(problem, seed), 2.0, "Hessian diagonal, v ∘ Hv"
+        draw, cost, name = _hessian_draw(Hessian(problem), seed), 2.0, "Hessian diagonal, v ∘ Hv"
     return _sampled(problem, draw, draws, cost=cost, seed=seed, method=name)
 
 
 def _exact_ggn(problem: Problem) -> DiagonalEstimate:
+    if not problem.curvature.has_factor(problem.outputs_per_example):
+        return _exact_without_factor(problem)
     total = [torch.zeros_like(parameter) for parameter in problem.parameters]
     columns = 0
     for chunk, at in chunk_linearisations(problem):
@@ -89,6 +101,15 @@ def _exact_ggn(problem: Problem) -> DiagonalEstimate:
         _add(total, at.factor_squares(factor, sign))
     total = problem.completed(total)
     return _finished([tensor * problem.scale for tensor in total], (1 + columns) / 3, "exact GGN diagonal")
+
+
+def _exact_without_factor(problem: Problem) -> DiagonalEstimate:
+    total = [torch.zeros_like(parameter) for parameter in problem.parameters]
+    for chunk, at in chunk_linearisations(problem):
+        for unit in units(at.outputs):
+            _add(total, curvature_squares(problem, chunk, at, unit))
+    total = [tensor * problem.scale for tensor in problem.completed(total)]
+    return _finished(total, (1 + 2 * problem.outputs_per_example) / 3, "exact GGN diagonal")
 
 
 def _exact_hessian(problem: Problem) -> DiagonalEstimate:
@@ -124,8 +145,19 @@ def _ggn_draw(problem: Problem, source: torch.Generator) -> Callable[[], list[to
     return draw
 
 
-def _hessian_draw(problem: Problem, seed: int) -> Callable[[], list[torch.Tensor]]:
-    operator, source = Hessian(problem), generator(seed)
+def _curvature_draw(problem: Problem, source: torch.Generator) -> Callable[[], list[torch.Tensor]]:
+    def draw() -> list[torch.Tensor]:
+        total = [torch.zeros_like(parameter) for parameter in problem.parameters]
+        for chunk, at in chunk_linearisations(problem):
+            vectors = problem.chunks.draw(chunk, lambda n: signs((n, *at.outputs.shape[1:]), source, at.outputs))  # noqa: B023
+            _add(total, curvature_squares(problem, chunk, at, vectors))
+        return [tensor * problem.scale for tensor in problem.completed(total)]
+
+    return draw
+
+
+def _hessian_draw(operator: Hessian, seed: int) -> Callable[[], list[torch.Tensor]]:
+    problem, source = operator.problem, generator(seed)
 
     def draw() -> list[torch.Tensor]:
         vector = problem.random_signs(source)

@@ -71,11 +71,13 @@ class Accuracy:
         relative_error: wanted standard error over |value|.
         budget: the most that may be spent, in gradient-equivalents. The pilot draws are always made.
         absolute_error: a standard error this small is enough whatever the value.
+        beside: a known number that the value will be added to; the relative error is that of the sum.
     """
 
     relative_error: float = 0.01
     budget: float = 1000.0
     absolute_error: float = 0.0
+    beside: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.relative_error > 0 or not self.budget > 0:
@@ -85,14 +87,17 @@ class Accuracy:
         """Further draws towards the wanted accuracy, as many as the budget allows; `cost` is that of one draw."""
         if self.met_by(value, standard_error):
             return 0
-        allowed = max(self.relative_error * abs(value), self.absolute_error)
+        allowed = self._allowed(value)
         wanted = draws * (1.05 * (standard_error / allowed) ** 2 - 1) if allowed else math.inf
         affordable = int(self.budget / cost) - draws
         return max(0, min(affordable, math.ceil(min(wanted, 1e9))))
 
     def met_by(self, value: float, standard_error: float) -> bool:
         """Whether the standard error is as wanted."""
-        return standard_error <= max(self.relative_error * abs(value), self.absolute_error)
+        return standard_error <= self._allowed(value)
+
+    def _allowed(self, value: float) -> float:
+        return max(self.relative_error * abs(value + self.beside), self.absolute_error)
 
 
 def widened(spread: float, draws: int) -> float:

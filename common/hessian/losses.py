@@ -24,6 +24,10 @@ class OutputCurvature:
     name = ""
     convex = True
 
+    def has_factor(self, outputs: int) -> bool:
+        """Whether S is formed for so many outputs an example."""
+        return self.convex or outputs <= LARGEST_DENSE
+
     def product(self, outputs: torch.Tensor, targets: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
         """Λ v for each row, shape of `outputs`."""
         raise NotImplementedError

@@ -46,6 +46,41 @@ def chunk_linearisations(problem: Problem, most: int | None = None) -> Iterator[
                 yield chunk, linearisation
 
 
+def curvature_forms(problem: Problem, chunk: Chunk, at: Linearisation, vectors: torch.Tensor) -> list[torch.Tensor]:
+    """⟨Jₙᵀ uₙ, Jₙᵀ Λₙ uₙ⟩ by parameter, [n] each, from products with Λ alone: over random signs u its mean is Tr Gₙ.
+
+    Args:
+        vectors: the uₙ, in the shape of the outputs.
+    """
+    plus, minus = _halves(problem, chunk, at, vectors)
+    return [(more - less) / 4 for more, less in zip(at.norms(plus), at.norms(minus), strict=True)]
+
+
+def curvature_squares(problem: Problem, chunk: Chunk, at: Linearisation, vectors: torch.Tensor) -> list[torch.Tensor]:
+    """Σ_n Jₙᵀ uₙ ∘ Jₙᵀ Λₙ uₙ, in the shapes of the parameters: over random signs u its mean is diag Σ Gₙ."""
+    plus, minus = _halves(problem, chunk, at, vectors)
+    return [(more - less) / 4 for more, less in zip(at.squares(plus), at.squares(minus), strict=True)]
+
+
+def units(outputs: torch.Tensor) -> Iterator[torch.Tensor]:
+    """One at each output in turn, the same for all examples, in the shape of `outputs`."""
+    for place in range(outputs[0].numel()):
+        unit = torch.zeros_like(outputs)
+        unit.flatten(1)[:, place] = 1.0
+        yield unit
+
+
+def _halves(
+    problem: Problem, chunk: Chunk, at: Linearisation, vectors: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """c u ± Λu/c with both terms of one length for each example: 4 a b = (a + b)² − (a − b)² needs squares only."""
+    image = problem.curvature.product(at.outputs, chunk.targets, vectors).flatten(1)
+    vectors = vectors.flatten(1)
+    size = (image.norm(dim=1, keepdim=True) / vectors.norm(dim=1, keepdim=True)).sqrt()
+    size = torch.where(size > 0, size, 1.0)
+    return size * vectors + image / size, size * vectors - image / size
+
+
 @dataclass
 class _Mixed(Linearisation):
     """Some parameters by the rules of their layers, others otherwise: each leaves zeros for those of the others."""

@@ -5,6 +5,7 @@
 The data are taken in chunks; sums over examples are divided once, so an uneven last chunk has the right weight.
 """
 
+import copy
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -76,6 +77,7 @@ class Problem:
         self.ranks: Ranks = data.ranks if isinstance(data, Data) else ALONE
         self.loss_function = loss
         self.verified = Verified(wanted=verify)
+        self._whole: Problem | None = None
         with self.ranks.together():
             require_whole(model)
             self.execution = Execution(model)
@@ -127,8 +129,16 @@ class Problem:
 
     def restricted(self, names: Iterable[str]) -> "Problem":
         """The same model, loss and data with only these parameters to differentiate by."""
+        if self._whole is not None:
+            return self._whole.restricted(names).linear_in_outputs()
         part = Problem(self.model, self.loss_function, self.chunks, parameters=names)
         part.execution, part.verified = self.execution, self.verified.shared()
+        return part
+
+    def linear_in_outputs(self) -> "Problem":
+        """The same with the loss Σ_n ⟨∂ℓₙ/∂fₙ, fₙ⟩, the derivatives held fixed: equal gradients, the Hessian H − G."""
+        part = copy.copy(self)
+        part._whole = self
         return part
 
     def outputs(self, inputs: Inputs, values: Mapping[str, torch.Tensor] | None = None) -> torch.Tensor:
@@ -160,7 +170,12 @@ class Problem:
         }
 
     def summed_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Σ_n ℓ(outputsₙ, targetsₙ)."""
+        """Σ_n ℓ(outputsₙ, targetsₙ), or what is linear in the outputs (`linear_in_outputs`)."""
+        if self._whole is not None:
+            return (outputs * self.output_gradient(outputs, targets)).sum()
+        return self._summed(outputs, targets)
+
+    def _summed(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if self._counted is not None:
             return self._counted(outputs, targets)
         value = self._loss(outputs, targets)
@@ -170,7 +185,7 @@ class Problem:
         """∂ℓₙ/∂outputsₙ of each example, shape of `outputs`."""
         variables = outputs.detach().requires_grad_()
         with torch.enable_grad():
-            (slope,) = torch.autograd.grad(self.summed_loss(variables, targets), variables)
+            (slope,) = torch.autograd.grad(self._summed(variables, targets), variables)
         return slope
 
     @cached_property
@@ -202,7 +217,7 @@ class Problem:
         Raises:
             WrongDerivativeError: they are not.
         """
-        require_derivatives(self, order=2)
+        require_derivatives(self._whole or self, order=2)
 
     def require_mean(self) -> None:
         """

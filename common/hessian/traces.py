@@ -18,7 +18,7 @@ import torch
 
 from common.hessian.estimates import Accuracy, Estimate, average
 from common.hessian.ggn import GGN
-from common.hessian.per_sample import chunk_linearisations
+from common.hessian.per_sample import chunk_linearisations, curvature_forms, units
 from common.hessian.probes import PASS_COST, hessian_quadratic_forms, numbers_of_others, probed_names
 from common.hessian.problem import Problem
 from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
@@ -50,6 +50,7 @@ def trace(
     seed: int = 0,
     method: Method = "auto",
     memory_limit: int = MEMORY_LIMIT,
+    beside: float = 0.0,
 ) -> Estimate:
     """Tr H or Tr G of the selected parameters.
 
@@ -61,6 +62,7 @@ def trace(
             loss's factor together for some examples at a time: much faster with convolutions, and equal to rounding to
             the exact trace of "auto", which takes one column after another.
         memory_limit: bytes of graphs that Hutchinson's products may keep.
+        beside: a known number that the value will be added to; the relative error is that of the sum.
 
     Raises:
         ValueError: a method that is not valid for this network, with the reason.
@@ -72,17 +74,25 @@ def trace(
         >>> estimate.method, estimate.standard_error
         ('exact GGN trace', 0.0)
     """
-    accuracy = Accuracy(relative_error, budget)
+    accuracy = Accuracy(relative_error, budget, beside=beside)
     chosen, reason = _choice(problem, of, method)
     if chosen == "exact":
         return _exact(problem, reason, together=method == "exact")
     if chosen == "output signs":
         draws = _output_quadratic_forms(problem, seed)
-        return _from_samples(problem, draws, 2 / 3, accuracy, seed=seed, method=chosen, reason=reason)
+        cost = 2 / 3 if problem.curvature.has_factor(problem.outputs_per_example) else 1.0
+        return _from_samples(problem, draws, cost, accuracy, seed=seed, method=chosen, reason=reason)
     if chosen == "sample signs":
         return _sample_signs(problem, accuracy, seed, reason, memory_limit)
     operator = (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
-    return hutchinson_trace(operator, relative_error=relative_error, budget=budget, seed=seed, reason=reason)
+    return hutchinson_trace(
+        operator,
+        relative_error=relative_error,
+        budget=budget,
+        seed=seed,
+        reason=reason,
+        beside=beside,
+    )
 
 
 def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
@@ -92,6 +102,8 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
     probed = bool(probed_names(problem))
     why = "the network is piecewise linear, so Tr H = Tr G" if of == "hessian" and as_ggn else ""
     if method == "auto":
+        if as_ggn and not problem.curvature.has_factor(problem.outputs_per_example):
+            return "output signs", f"{problem.outputs_per_example} outputs an example, of a loss not known by name"
         if as_ggn:
             cheap = (1 + problem.outputs_per_example) / 3 <= EXACT_UP_TO or not problem.curvature.convex
             return ("exact" if cheap else "output signs"), why or "the GGN has a factor in the space of outputs"
@@ -100,8 +112,9 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
         return "hutchinson", structure.reason
     if method in ("exact", "output signs") and not as_ggn:
         raise ValueError(f"{method!r} gives Tr G, which is not Tr H here: {structure.reason}.")
-    if method == "output signs" and not problem.curvature.convex:
-        raise ValueError("'output signs' needs a convex loss known by name.")
+    known = problem.curvature.convex or not problem.curvature.has_factor(problem.outputs_per_example)
+    if method == "output signs" and not known:
+        raise ValueError("'output signs' needs a convex loss known by name: 'exact' is for the others.")
     if method == "sample signs" and (of == "ggn" or not probed):
         raise ValueError(f"'sample signs' is for Tr H of layers with a known rule: {structure.reason or 'use auto'}.")
     return method, why or "asked for"
@@ -118,6 +131,8 @@ def exact_ggn_traces(problem: Problem, *, together: bool = False) -> tuple[list[
     Args:
         together: all columns of the factor of the loss at once, `TOGETHER` examples at a time, not one by one.
     """
+    if not problem.curvature.has_factor(problem.outputs_per_example):
+        return _exact_without_factor(problem)
     totals = [0.0] * len(problem.names)
     columns = 0
     for chunk, at in chunk_linearisations(problem, TOGETHER if together else None):
@@ -133,11 +148,26 @@ def exact_ggn_traces(problem: Problem, *, together: bool = False) -> tuple[list[
     return [total * problem.scale for total in problem.completed(totals)], (1 + columns) / 3
 
 
+def _exact_without_factor(problem: Problem) -> tuple[list[float], float]:
+    """The same from products with Λ alone, for outputs too many to form it: two norms an output instead of one."""
+    totals = [0.0] * len(problem.names)
+    for chunk, at in chunk_linearisations(problem):
+        for unit in units(at.outputs):
+            for number, form in enumerate(curvature_forms(problem, chunk, at, unit)):
+                totals[number] += float(form.double().sum())
+    return [total * problem.scale for total in problem.completed(totals)], (1 + 2 * problem.outputs_per_example) / 3
+
+
 def _output_quadratic_forms(problem: Problem, seed: int) -> Callable[[], Iterator[torch.Tensor]]:
     source = generator(seed)
+    factored = problem.curvature.has_factor(problem.outputs_per_example)
 
     def one_pass() -> Iterator[torch.Tensor]:
         for chunk, at in chunk_linearisations(problem):
+            if not factored:
+                vectors = problem.chunks.draw(chunk, lambda n: signs((n, *at.outputs.shape[1:]), source, at.outputs))  # noqa: B023
+                yield torch.stack([form.double() for form in curvature_forms(problem, chunk, at, vectors)]).sum(0)
+                continue
             factor, _ = problem.curvature.factor(at.outputs, chunk.targets)
             drawn = problem.chunks.draw(chunk, partial(_signs, source, factor))
             norms = at.norms(torch.einsum("ndr,nr->nd", factor, drawn))
@@ -174,11 +204,11 @@ def _sample_signs(problem: Problem, accuracy: Accuracy, seed: int, reason: str, 
         return main
     by_vectors = _Hutchinson(Hessian(problem.restricted(rest), memory_limit=memory_limit), seed + 1)
     # the rest needs only the same absolute error as the main part
-    wanted = max(main.standard_error, accuracy.relative_error * abs(main.value) / 2)
+    wanted = max(main.standard_error, accuracy.relative_error * abs(main.value + accuracy.beside) / 2)
     other = by_vectors(replace(accuracy, absolute_error=wanted, budget=max(accuracy.budget - main.cost, 1.0)))
     while True:
         value, error = main.value + other.value, (main.standard_error**2 + other.standard_error**2) ** 0.5
-        met = error <= SLACK * accuracy.relative_error * abs(value)
+        met = error <= SLACK * accuracy.relative_error * abs(value + accuracy.beside)
         passes = main.passes + other.passes
         if met or accuracy.budget - main.cost - other.cost < SMALLEST_ROUND:
             break
@@ -206,7 +236,7 @@ def _shares(one: Estimate, other: Estimate, accuracy: Accuracy) -> tuple[Accurac
     With the variance of a part Aᵢ/costᵢ, Σ costᵢ is least where the variances are as √Aᵢ (Neyman's allocation).
     """
     roots = [part.standard_error * math.sqrt(part.cost) for part in (one, other)]
-    allowed = accuracy.relative_error * abs(one.value + other.value)
+    allowed = accuracy.relative_error * abs(one.value + other.value + accuracy.beside)
     errors = [0.98 * allowed * math.sqrt(root / sum(roots)) for root in roots]
     wanted = [
         max(part.cost, part.cost * (part.standard_error / error) ** 2 if error else part.cost)
@@ -273,11 +303,13 @@ def hutchinson_trace(
     seed: int = 0,
     absolute_error: float = 0.0,
     reason: str = "",
+    beside: float = 0.0,
 ) -> Estimate:
     """Tr A = E vᵀAv with random signs v (Hutchinson 1989), for any linear operator.
 
     Args:
         absolute_error: stop also when the standard error is this small.
+        beside: as in `trace`.
 
     Example:
         >>> model = torch.nn.Linear(2, 1)
@@ -285,7 +317,7 @@ def hutchinson_trace(
         >>> round(hutchinson_trace(Hessian(problem), relative_error=0.1).value)
         4
     """
-    return _Hutchinson(operator, seed, reason)(Accuracy(relative_error, budget, absolute_error))
+    return _Hutchinson(operator, seed, reason)(Accuracy(relative_error, budget, absolute_error, beside))
 
 
 class _Hutchinson:

@@ -15,6 +15,8 @@ from common.hessian import (
     Estimate,
     Hessian,
     Problem,
+    control_variate_trace,
+    deflated_trace,
     diagonal,
     estimate_ggn_diagonal,
     kink_term,
@@ -43,6 +45,9 @@ def problem_of(kind: str) -> Problem:
     if kind == "pictures":
         model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.SiLU(), nn.Flatten(), nn.Linear(64, 3))
         return Problem(model.double(), nn.CrossEntropyLoss(), (torch.randn(COUNT, 1, 6, 6).double(), y), chunk=16)
+    if kind == "deep":
+        model = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 3))
+        return Problem(model.double(), nn.CrossEntropyLoss(), (x.double(), y), chunk=16)
     activation = nn.ReLU() if kind == "relu" else nn.Tanh()
     model = nn.Sequential(nn.Linear(5, 12), activation, nn.Linear(12, 3))
     return Problem(model.double(), nn.CrossEntropyLoss(), (x.double(), y), chunk=16)
@@ -55,7 +60,8 @@ def check(estimate: Callable[[int], Estimate], exact: float) -> None:
         scores.append((found.value - exact) / found.standard_error)
     z = torch.tensor(scores, dtype=torch.float64)
     slack = 3 * (2 / SEEDS) ** 0.5  # of the mean of squares itself
-    print(f"max |z| {z.abs().max():.2f}, mean z {z.mean():.3f}, mean z² {z.square().mean():.3f}")
+    within = [float((z.abs() < width).double().mean()) for width in (1, 1.96)]
+    print(f"max |z| {z.abs().max():.2f}, mean z {z.mean():.3f}, mean z² {z.square().mean():.3f}, within {within}")
     assert z.abs().max() < 4
     assert abs(z.mean()) < 4 / SEEDS**0.5
     assert min(0.8, 1 - slack) < z.square().mean() < max(1.25, 1 + slack)
@@ -105,6 +111,22 @@ def test_frobenius_norms():
         matrix = kind(problem)
         squared = float(exact.square().sum())
         check(lambda seed: squared_frobenius_norm(matrix, relative_error=1e-9, budget=100, seed=seed), squared)  # noqa: B023
+
+
+@pytest.mark.parametrize("kind", ["tokens", "deep"])
+def test_control_variates(kind):
+    problem = problem_of(kind)
+    exact = float(dense(problem).hessian.trace())
+    check(lambda seed: control_variate_trace(problem, relative_error=1e-9, budget=60, seed=seed), exact)
+
+
+def test_deflated_draws():
+    problem = problem_of("tanh")
+    matrix, exact = Hessian(problem), dense(problem).hessian
+    options = {"relative_error": 1e-9, "budget": 100}
+    check(lambda seed: deflated_trace(matrix, 8, seed=seed, **options), float(exact.trace()))
+    squared = float(exact.square().sum())
+    check(lambda seed: squared_frobenius_norm(matrix, deflate=8, seed=seed, **options), squared)
 
 
 def test_noise():

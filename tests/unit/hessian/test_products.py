@@ -5,6 +5,7 @@ from torch import nn
 from common.hessian import (
     GGN,
     EmpiricalFisher,
+    FunctionalHessian,
     Hessian,
     MonteCarloFisher,
     NoiseCovariance,
@@ -29,6 +30,7 @@ def test_products_are_those_of_the_dense_matrices(case):
     mean = matrices.gradients.mean(0)
     close(dense(Hessian(problem)), matrices.hessian)
     close(dense(GGN(problem)), matrices.ggn)
+    close(dense(FunctionalHessian(problem)), matrices.hessian - matrices.ggn)
     close(dense(EmpiricalFisher(problem)), second)
     close(dense(NoiseCovariance(problem)), second - mean[:, None] * mean)
     close(problem.gradient(), mean)

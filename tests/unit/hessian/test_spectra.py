@@ -197,6 +197,9 @@ def test_frobenius_norms_lie_within_their_error_bars(case):
         assert abs(squared.value - float(exact.square().sum())) < 5 * squared.standard_error + 1e-9
         norm = frobenius_norm(matrix, relative_error=0.05, budget=200, seed=2)
         assert norm.value == pytest.approx(math.sqrt(squared.value))
+        deflated = squared_frobenius_norm(matrix, relative_error=1e-9, budget=60, seed=2, deflate=6)
+        assert abs(deflated.value - float(exact.square().sum())) < 5 * deflated.standard_error + 1e-9
+        assert deflated.standard_error < squared_frobenius_norm(matrix, relative_error=1e-9, budget=60).standard_error
 
 
 def test_maximum_in_a_box_is_at_a_corner_or_inside():

@@ -1,3 +1,4 @@
+import copy
 import math
 
 import pytest
@@ -5,8 +6,13 @@ import torch
 from torch import nn
 
 from common.hessian import (
+    GGN,
+    FunctionalHessian,
     Hessian,
     Problem,
+    control_variate_trace,
+    deflated_trace,
+    dense,
     diagonal,
     estimate_ggn_diagonal,
     ggn_diagonal,
@@ -165,17 +171,107 @@ def test_shares_of_two_parts_reach_the_wanted_error_within_the_budget():
 
 
 @pytest.mark.parametrize(
-    ("name", "of"), [("tanh", "hessian"), ("tanh", "ggn"), ("convolutional", "ggn"), ("tokens", "ggn")]
-)
-def test_monte_carlo_diagonals_lie_within_their_errors(name, of):
+    ("name", "of", "method"),
+    [
+        ("tanh", "hessian", "monte carlo"), ("tanh", "ggn", "monte carlo"), ("convolutional", "ggn", "monte carlo"),
+        ("tokens", "ggn", "monte carlo"), ("tanh", "hessian", "control variate"),
+        ("tied", "hessian", "control variate"),
+    ],
+)  # fmt: skip
+def test_monte_carlo_diagonals_lie_within_their_errors(name, of, method):
     problem, exact = problem_of(name), getattr(matrices_of(name), of).diagonal()
-    found = diagonal(problem, of, method="monte carlo", draws=100)
+    found = diagonal(problem, of, method=method, draws=100)
     errors = problem.flat(found.standard_errors)
     z = (problem.flat(found.diagonal) - exact) / errors.clamp(min=1e-12)
     z = z[errors > 1e-12]
     assert z.abs().max() < 5.5
     assert z.square().mean() < 2.5
     assert abs(found.trace.value - float(exact.sum())) < 4.5 * found.trace.standard_error
+
+
+class Scaled(nn.Module):
+    """Outputs times a number."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.factor * x
+
+
+def unknown_loss(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return (outputs - targets).square().sum(1).add(1).log().mean()
+
+
+def test_ggn_of_an_unknown_loss_with_more_outputs_than_its_curvature_is_formed_for(monkeypatch):
+    """Exactly from products with Λ, which is indefinite here, and by output signs, which is then what is taken."""
+    torch.manual_seed(2)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 6)).double()
+    problem = Problem(model, unknown_loss, (torch.randn(9, 3).double(), 2 * torch.randn(9, 6).double()), chunk=4)
+    exact = dense(GGN(problem)).diagonal()
+    sampled = diagonal(problem, "ggn", method="monte carlo", draws=400)
+    z = (problem.flat(sampled.diagonal) - exact) / problem.flat(sampled.standard_errors)
+    assert z.abs().max() < 4.5
+    monkeypatch.setattr("common.hessian.losses.LARGEST_DENSE", 5)
+    assert trace(problem, "ggn", method="exact").value == pytest.approx(float(exact.sum()), rel=1e-9)
+    torch.testing.assert_close(problem.flat(diagonal(problem, "ggn").diagonal), exact, rtol=1e-9, atol=1e-12)
+    scores = []
+    for seed in range(24):
+        found = trace(problem, "ggn", relative_error=0.1, budget=2000, seed=seed)
+        scores.append((found.value - float(exact.sum())) / found.standard_error)
+        assert (found.method, found.converged) == ("output signs", True)
+    assert torch.tensor(scores).abs().max() < 4
+    assert 0.25 < torch.tensor(scores).square().mean() < 2.6
+
+
+def scores_of(estimate, exact: float, seeds: int = 24) -> torch.Tensor:
+    found = [estimate(seed) for seed in range(seeds)]
+    return torch.tensor([(one.value - exact) / one.standard_error for one in found], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("name", "many_outputs"), [("tokens", False), ("tied", False), ("tied", True), ("smooth convolutional", True)]
+)
+def test_control_variate_is_unbiased_with_a_calibrated_error(name, many_outputs, monkeypatch):
+    if many_outputs:
+        monkeypatch.setattr("common.hessian.traces.EXACT_UP_TO", 0.0)
+    problem, exact = problem_of(name), float(matrices_of(name).hessian.trace())
+    found = control_variate_trace(problem, relative_error=0.6, budget=600)
+    assert ("output signs" in found.method, found.converged) == (many_outputs, True), found
+    scores = scores_of(lambda seed: control_variate_trace(problem, relative_error=1e-6, budget=60, seed=seed), exact)
+    assert scores.abs().max() < 4.5
+    assert abs(scores.mean()) < 4.5 / 24**0.5
+    assert 0.25 < scores.square().mean() < 2.6
+
+
+def test_control_variate_draws_less_where_the_examples_are_fitted(tanh):
+    """It draws nothing where the network is piecewise linear; with one hidden layer the draws are all alike."""
+    inputs, _targets = data_of(tanh[0])
+    sure = nn.Sequential(copy.deepcopy(tanh[0].model), Scaled(20.0))
+    fit = Problem(sure, nn.CrossEntropyLoss(), (inputs, sure(inputs).argmax(1)))
+    exact = float(dense(Hessian(fit)).trace())
+    assert control_variate_trace(fit, relative_error=1e-6, budget=40).value == pytest.approx(exact, rel=1e-9)
+    deep = problem_of("tokens")
+    plain = hutchinson_trace(Hessian(deep), relative_error=1e-6, budget=100)
+    beside = hutchinson_trace(FunctionalHessian(deep), relative_error=1e-6, budget=100)
+    assert beside.standard_error < plain.standard_error
+    assert control_variate_trace(problem_of("relu")).standard_error == 0
+
+
+def test_deflation_leaves_only_what_is_outside_of_its_space_to_chance(tanh):
+    problem, matrices = tanh
+    operator, exact = Hessian(problem), float(matrices.hessian.trace())
+    assert deflated_trace(operator, problem.size, budget=400).value == pytest.approx(exact, rel=1e-9)
+    scores = scores_of(lambda seed: deflated_trace(operator, 8, relative_error=1e-9, budget=100, seed=seed), exact)
+    assert scores.abs().max() < 4.5
+    assert 0.25 < scores.square().mean() < 2.6
+    found = deflated_trace(operator, 12, relative_error=1e-9, budget=200)
+    plain = hutchinson_trace(operator, relative_error=1e-9, budget=200)
+    assert found.standard_error < plain.standard_error
+    assert found.cost == pytest.approx(plain.cost, abs=2)
+    with pytest.raises(ValueError, match="-1 dimensions"):
+        deflated_trace(operator, -1)
 
 
 def test_diagonals_for_a_model_and_inputs_alone_are_those_of_the_cross_entropy():
