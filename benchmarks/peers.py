@@ -83,6 +83,21 @@ def backpack(work: Workload) -> Work:
     }
 
 
+def double_backward(work: Workload, vector: torch.Tensor) -> Callable[[], None]:
+    """A Hessian product as it is commonly written: the gradient of each batch recorded anew, and differentiated."""
+    parameters = list(work.model.parameters())
+    direction = vector.split([parameter.numel() for parameter in parameters])
+    shaped = [part.view_as(parameter) for part, parameter in zip(direction, parameters, strict=True)]
+
+    def once() -> None:
+        for inputs, targets in batches(work):
+            value = functional.cross_entropy(work.model(inputs), targets)
+            slopes = torch.autograd.grad(value, parameters, create_graph=True)
+            torch.autograd.grad(slopes, parameters, shaped, materialize_grads=True)
+
+    return once
+
+
 def gradient(work: Workload) -> Callable[[], None]:
     """One gradient over all data: the unit of cost."""
     parameters = list(work.model.parameters())
