@@ -69,12 +69,14 @@ def deflated_trace(
     relative_error: float = 0.01,
     budget: float = 1000.0,
     seed: int = 0,
+    beside: float = 0.0,
 ) -> Estimate:
     """Tr A by Hutch++: fewer draws than `hutchinson_trace` where a few eigenvalues outweigh the others.
 
     Args:
         dimension: of the space in which the trace is taken exactly, at two products each; 2 · dimension vectors
             [P] are held.
+        beside: a known number that the value will be added to; the relative error is that of the sum.
 
     Raises:
         ValueError: a negative dimension.
@@ -87,7 +89,7 @@ def deflated_trace(
     """
     source, before = generator(seed), operator.cost
     inside = deflated(operator, dimension, source)
-    accuracy = Accuracy(relative_error, max(budget - (operator.cost - before), 1.0))
+    accuracy = Accuracy(relative_error, max(budget - (operator.cost - before), 1.0), beside=beside)
 
     def draw() -> float:
         return inside.trace + operator.quadratic_form(inside.outside(operator.problem.random_signs(source)))

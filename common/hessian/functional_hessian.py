@@ -8,6 +8,7 @@ nothing, and so does the spread of its quadratic forms: where G makes up most of
 import math
 from dataclasses import replace
 
+from common.hessian.deflation import deflated_trace
 from common.hessian.estimates import Estimate
 from common.hessian.probes import probed_names
 from common.hessian.problem import Problem
@@ -41,11 +42,13 @@ def control_variate_trace(
     budget: float = 1000.0,
     seed: int = 0,
     memory_limit: int = MEMORY_LIMIT,
+    deflate: int = 0,
 ) -> Estimate:
     """Tr H = Tr G + Tr(H − G): the first exactly, or by output signs where there are many outputs, the second by draws.
 
     Args:
         relative_error, budget, seed, memory_limit: as for `trace`.
+        deflate: draws for H − G by `deflated_trace` with so many dimensions, instead of sample signs or Hutchinson.
 
     Example:
         >>> import torch
@@ -60,16 +63,21 @@ def control_variate_trace(
         return replace(ggn, reason="the network is piecewise linear, so Tr H = Tr G")
     if not ggn.standard_error:
         of_rest = relative_error
-    method: Method = "sample signs" if len(probed_names(problem)) == len(problem.names) else "hutchinson"
-    rest = trace(
-        problem.linear_in_outputs(),
-        relative_error=of_rest,
-        budget=max(budget - ggn.cost, 1.0),
-        seed=seed + 1,
-        method=method,
-        memory_limit=memory_limit,
-        beside=ggn.value,
-    )
+    left = max(budget - ggn.cost, 1.0)
+    if deflate:
+        operator = FunctionalHessian(problem, memory_limit=memory_limit)
+        rest = deflated_trace(operator, deflate, relative_error=of_rest, budget=left, seed=seed + 1, beside=ggn.value)
+    else:
+        method: Method = "sample signs" if len(probed_names(problem)) == len(problem.names) else "hutchinson"
+        rest = trace(
+            problem.linear_in_outputs(),
+            relative_error=of_rest,
+            budget=left,
+            seed=seed + 1,
+            method=method,
+            memory_limit=memory_limit,
+            beside=ggn.value,
+        )
     value, error = ggn.value + rest.value, math.hypot(ggn.standard_error, rest.standard_error)
     return Estimate(
         value,
@@ -78,7 +86,7 @@ def control_variate_trace(
         passes=ggn.passes + rest.passes,
         cost=ggn.cost + rest.cost,
         seed=seed,
-        method=f"{ggn.method} + {rest.method} of H − G",
+        method=f"{ggn.method} + {rest.method.split(',')[0]} of H − G",
         converged=error <= relative_error * abs(value),
         reason=ggn.reason if not ggn.converged else rest.reason,
     )

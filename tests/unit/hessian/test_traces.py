@@ -231,15 +231,23 @@ def scores_of(estimate, exact: float, seeds: int = 24) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    ("name", "many_outputs"), [("tokens", False), ("tied", False), ("tied", True), ("smooth convolutional", True)]
+    ("name", "many_outputs", "deflate"),
+    [
+        ("tokens", False, 0),
+        ("tied", False, 0),
+        ("tied", True, 0),
+        ("smooth convolutional", True, 0),
+        ("tied", False, 6),
+    ],
 )
-def test_control_variate_is_unbiased_with_a_calibrated_error(name, many_outputs, monkeypatch):
+def test_control_variate_is_unbiased_with_a_calibrated_error(name, many_outputs, deflate, monkeypatch):
     if many_outputs:
         monkeypatch.setattr("common.hessian.traces.EXACT_UP_TO", 0.0)
     problem, exact = problem_of(name), float(matrices_of(name).hessian.trace())
-    found = control_variate_trace(problem, relative_error=0.6, budget=600)
+    found = control_variate_trace(problem, relative_error=0.6, budget=600, deflate=deflate)
     assert ("output signs" in found.method, found.converged) == (many_outputs, True), found
-    scores = scores_of(lambda seed: control_variate_trace(problem, relative_error=1e-6, budget=60, seed=seed), exact)
+    options = {"relative_error": 1e-6, "budget": 60, "deflate": deflate}
+    scores = scores_of(lambda seed: control_variate_trace(problem, seed=seed, **options), exact)
     assert scores.abs().max() < 4.5
     assert abs(scores.mean()) < 4.5 / 24**0.5
     assert 0.25 < scores.square().mean() < 2.6
