@@ -29,7 +29,6 @@ from common.workflow.rules import (
     check_older,
     check_published,
     metrics_at,
-    metrics_digest,
     of,
     rules,
     rules_at,
@@ -130,7 +129,7 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     decided_by = _decided_by(replication, claims, now)
     for claim in claims:
         known = (of(claim, before) or {}).get("decided_by", {})
-        grid = {"settings": now[claim.id].settings} if known.get("settings") else {}
+        grid = {"settings": ""} if _of_other_settings(now[claim.id], known) else {}
         decided_by[claim.id]["decided_by"] = {**known, **grid, "claim": now[claim.id].claim}
     verdicts = []
     for verdict in judged_anew(replication, scale, place):
@@ -149,30 +148,45 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
 def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[str, Any]]:
     """What the present rules say of the metrics in `place`, in the order of claims.yaml.
 
-    "not run" where these are older than what a claim reads: a column is missing, or an amendment says that its numbers
-    were made otherwise when the runs were published.
+    "not run" where these are older than what a claim reads: a column is missing, they are of other settings, or an
+    amendment says that its numbers were made otherwise when the runs were published.
     """
     tables = {name: pd.DataFrame(rows) for name, rows in read_json(place / "metrics.json").items()}
     claims = [claim for claim in load_claims(replication.folder / "claims.yaml") if claim.experiment in tables]
     made = read_json(place / "provenance.json")["experiments"]
-    code = {entry["id"]: entry.get("decided_by", {}).get("metrics") for entry in read_json(place / "verdicts.json")}
+    published = _entries(place / "verdicts.json")
+    now = rules(replication, scale, claims)
     verdicts = []
     for claim in claims:
         table = tables[claim.experiment]
-        current = code.get(claim.id) == metrics_digest(claim, replication)
+        known = (of(claim, published) or {}).get("decided_by", {})
+        current = known.get("metrics") == now[claim.id].metrics
         finished = None if current else made[claim.experiment]["finished"]
-        older = _older_metrics(claim, table, finished)
+        older = _older_metrics(claim, table, finished, _of_other_settings(now[claim.id], known))
         verdict = judge(claim, table.iloc[:0] if older else table, paper=replication.name, scale=scale)
         verdicts.append((replace(verdict, reason=older) if older else verdict).to_json())
     return verdicts
 
 
-def _older_metrics(claim: Claim, table: pd.DataFrame, finished: str | None) -> str | None:
+def _of_other_settings(now: Rule, published: Mapping[str, str]) -> bool:
+    """Whether what was published is known to be of other runs than a rule selects now, whatever their seeds.
+
+    Once it was judged by such a rule, the digest of its settings is ''.
+    """
+    return bool(now.settings) and published.get("settings", now.settings) != now.settings
+
+
+def _older_metrics(claim: Claim, table: pd.DataFrame, finished: str | None, other_settings: bool) -> str | None:
     """Why published metrics are not what a claim reads; None if they are.
 
     Args:
         finished: when their last run ended, if the present code of metrics is not known to have made them.
+        other_settings: whether their runs have other settings than those that the claim selects.
     """
+    if other_settings:
+        said = [entry.former.settings for entry in claim.amended if entry.former and entry.former.settings]
+        of_which = f" ({said[-1]})" if said else ""
+        return f"What was published has other settings{of_which}: it is judged with the next evidence."
     read = {*claim.estimate.variables(), *(axis for where in claim.estimate.selections() for axis in where)}
     missing = sorted(read - set(table.columns) - {DIVERGED})
     if missing:
