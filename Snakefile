@@ -97,6 +97,11 @@ rule all:
         "reports/index.html",
 
 
+def markers(paper, experiment):
+    """The input function of a rule that asks for one experiment."""
+    return lambda wildcards: GRAPH.experiment_markers(paper, experiment)
+
+
 for paper in GRAPH.replications:
 
     rule:
@@ -105,6 +110,16 @@ for paper in GRAPH.replications:
         input:
             f"reports/site/{paper}.html",
         localrule: True
+
+    for experiment in GRAPH.experiments(paper):
+
+        # The runs of one experiment and those that they start from, without analysis and page.
+        rule:
+            name:
+                f"{paper}__{experiment}"
+            input:
+                markers(paper, experiment),
+            localrule: True
 
 
 rule data:

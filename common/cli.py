@@ -128,13 +128,18 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Print what was counted beside `minutes`, of the reference machine.")
     ] = False,
-    budget: Annotated[float | None, typer.Option(min=0, help="Refuse a plan that may take more GPU hours.")] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Refuse a plan that may take more GPU hours, and propose the part that decides the most."
+        ),
+    ] = None,
     record_minutes: Annotated[
         bool, typer.Option("--record-minutes", help="Write `minutes` into config.yaml from the runs recorded here.")
     ] = False,
 ) -> None:
     """Show jobs and runs, how many are current, and how long the others will take."""
-    from common.workflow.cost import check_budget, costs
+    from common.workflow.cost import costs
     from common.workflow.counts import compared, comparison
     from common.workflow.plan import plan as plan_of
     from common.workflow.tables import cost_table, plan_rows, plan_table
@@ -160,7 +165,22 @@ def plan(
         plan_table(jobs, chosen)
         cost_table(found, gpus, device_factor)
     if budget is not None:
-        check_budget(found, budget)
+        _check_budget(selected, chosen, found, budget, quiet=json)
+
+
+def _check_budget(selected: dict[str, Any], scale: str, found: Any, budget: float, *, quiet: bool) -> None:
+    """Refuse what may take more GPU hours, and show what could be kept."""
+    from common.workflow.budget import decided_by, propose, refuse
+    from common.workflow.cost import gpu_hours
+    from common.workflow.tables import budget_table
+
+    if gpu_hours(found)[2] <= budget:
+        return
+    decided = {key: one for replication in selected.values() for key, one in decided_by(replication, scale).items()}
+    proposal = propose(found, decided, budget)
+    if not quiet:
+        budget_table(proposal, decided)
+    raise refuse(found, proposal, decided, budget)
 
 
 def _record_minutes(selected: dict[str, Any], scale: str, folders: Any) -> None:

@@ -18,14 +18,13 @@ the caller states.
 """
 
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from common.errors import UserError
 from common.experiments.calibration import Calibration, here, ratio, reference
 from common.experiments.config import Resources
 from common.experiments.grid import Job, Run
@@ -59,7 +58,10 @@ class ExperimentCost:
     Attributes:
         jobs: that hold a due run.
         hours: device hours (GPU hours where a job asks for GPUs, else core hours): estimate, lower, upper.
-        longest: hours of the longest job; less wall time is not to be had.
+        shortest, longest: hours of a job.
+        needs: experiments of the paper with due runs that its runs start from, directly or not, in that order.
+        path, path_hours: the experiments of the longest chain of due jobs, each of which waits for the one before,
+            that ends here, and its hours; less wall time is not to be had.
         memory_mb: peak, recorded or of a trial; what the job asks for where nothing was measured.
         disk_mb: of the due runs' folders; None where nothing was recorded.
         basis: what it rests on, each source once.
@@ -72,11 +74,20 @@ class ExperimentCost:
     devices: int
     gpu: bool
     hours: tuple[float, float, float]
+    shortest: float
     longest: float
+    needs: tuple[str, ...]
+    path: tuple[str, ...]
+    path_hours: float
     memory_mb: float
     measured_memory: bool
     disk_mb: float | None
     basis: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Paper and experiment."""
+        return f"{self.paper}/{self.experiment}"
 
 
 def costs(
@@ -89,23 +100,62 @@ def costs(
     """The cost of the due runs of each experiment of a paper at a scale; nothing for what is current."""
     timings = Timings(replication, scale, results, device_factor, gpu=gpu)
     identities = Identities(replication, results)
-    by_experiment: dict[str, list[tuple[Job, list[Run]]]] = {}
+    by_experiment: dict[str, list[tuple[list[Run], Estimate]]] = {}
+    ends: dict[Path, _Chain] = {}  # of each due run
     for job in replication.jobs(scale):
-        for experiment in dict.fromkeys(run.experiment for run in job.runs):
-            due = [run for run in job.runs if run.experiment == experiment and not identities.current(run)]
-            if due:
-                by_experiment.setdefault(experiment, []).append((job, due))
-    return [_cost(replication, timings, scale, name, due) for name, due in by_experiment.items()]
+        due: dict[str, list[Run]] = {}
+        for run in job.runs:
+            if not identities.current(run):
+                due.setdefault(run.experiment, []).append(run)
+        taken = {name: _total([timings.run(run, job) for run in runs]) for name, runs in due.items()}
+        needed = [path for runs in due.values() for run in runs for path in _needed(replication, run)]
+        before = max((ends[path] for path in needed if path in ends), default=_Chain())
+        chain = before.then(tuple(due), sum(one.seconds for one in taken.values()) / 3600)
+        ends |= {run.path: chain for runs in due.values() for run in runs}
+        for name, runs in due.items():
+            by_experiment.setdefault(name, []).append((runs, taken[name]))
+    return [_cost(timings, name, due, ends) for name, due in by_experiment.items()]
+
+
+@dataclass(frozen=True, order=True)
+class _Chain:
+    """Jobs of which each waits for the one before: their hours, and the experiments of their runs."""
+
+    hours: float = 0.0
+    experiments: tuple[str, ...] = ()
+
+    def then(self, experiments: tuple[str, ...], hours: float) -> "_Chain":
+        return _Chain(self.hours + hours, (*self.experiments, *experiments))
+
+
+def _needed(replication: Replication, run: Run) -> list[Path]:
+    return [needed.path for needed in replication.needed(run).values()]
+
+
+def _all_needed(replication: Replication, runs: Sequence[Run], due: Collection[Path]) -> list[str]:
+    """The other experiments with due runs that these runs start from, directly or not, needed ones first."""
+    found: set[str] = set()
+    seen: set[Path] = set()
+    waiting = list(runs)
+    while waiting:
+        for needed in replication.needed(waiting.pop()).values():
+            if needed.path in due and needed.path not in seen:
+                seen.add(needed.path)
+                found.add(needed.experiment)
+                waiting.append(needed)
+    return [name for name in replication.experiments if name in found - {runs[0].experiment}]
 
 
 def _cost(
-    replication: Replication, timings: "Timings", scale: str, experiment: str, due: Sequence[tuple[Job, list[Run]]]
+    timings: "Timings", experiment: str, due: Sequence[tuple[list[Run], Estimate]], ends: Mapping[Path, _Chain]
 ) -> ExperimentCost:
-    resources = replication.experiment(experiment).resources_at(scale)
+    replication = timings.replication
+    resources = replication.experiment(experiment).resources_at(timings.scale)
     devices = resources.gpus or resources.cpus
-    jobs = [_total([timings.run(run, job) for run in runs]) for job, runs in due]
+    jobs = [taken for _, taken in due]
     total = _total(jobs)
-    runs = [run for _, members in due for run in members]
+    runs = [run for members, _ in due for run in members]
+    path = max(ends[run.path] for run in runs)
     memory = timings.peak_memory_mb(experiment)
     each = timings.disk_mb(experiment)
     return ExperimentCost(
@@ -116,7 +166,11 @@ def _cost(
         devices=devices,
         gpu=resources.gpus > 0,
         hours=(devices * total.seconds / 3600, devices * total.lower / 3600, devices * total.upper / 3600),
+        shortest=min(job.seconds for job in jobs) / 3600,
         longest=max(job.seconds for job in jobs) / 3600,
+        needs=tuple(_all_needed(replication, runs, ends)),
+        path=path.experiments,
+        path_hours=path.hours,
         memory_mb=resources.mem_mb if memory is None else memory,
         measured_memory=memory is not None,
         disk_mb=None if each is None else each * len(runs),
@@ -348,29 +402,10 @@ def total_hours(found: Sequence[ExperimentCost]) -> tuple[float, float, float]:
 
 
 def wall_hours(found: Sequence[ExperimentCost], devices: int) -> float:
-    """At least so long on `devices` GPUs (and as many CPU jobs beside them): the work shared out, or one job."""
+    """At least so long on `devices` GPUs (and as many CPU jobs beside them): the work shared out, or the longest chain.
+
+    What the jobs wait for counts, too, where it is due.
+    """
     gpu = sum(cost.hours[0] for cost in found if cost.gpu) / devices
     cpu = sum(cost.hours[0] / cost.devices for cost in found if not cost.gpu) / devices
-    return max([gpu, cpu, *(cost.longest for cost in found)], default=0.0)
-
-
-def check_budget(found: Sequence[ExperimentCost], budget: float) -> None:
-    """Refuse what may cost more GPU hours than `budget`.
-
-    Raises:
-        UserError: the upper bound lies above it; names the dearest experiments, without which it would do.
-    """
-    upper = gpu_hours(found)[2]
-    if upper <= budget:
-        return
-    cut, left = [], upper
-    for cost in sorted((cost for cost in found if cost.gpu), key=lambda cost: -cost.hours[2]):
-        if left <= budget:
-            break
-        cut.append(f"{cost.paper}/{cost.experiment} ({cost.hours[2]:.3g} h, {cost.runs} runs)")
-        left -= cost.hours[2]
-    raise UserError(
-        f"the plan may take {upper:.3g} GPU hours, more than the budget of {budget:g}; without {', '.join(cut)} it "
-        f"would take {max(left, 0.0):.3g}. Fewer seeds or settings under `grid` of that scale in config.yaml cut it, "
-        "too; `replicate plan --trial 20` replaces time limits by measured rates."
-    )
+    return max([gpu, cpu, *(cost.path_hours for cost in found)], default=0.0)

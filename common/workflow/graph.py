@@ -148,6 +148,15 @@ class Graph:
         """Markers of all jobs of a paper."""
         return [name for name, job in self.jobs.items() if job.paper == paper]
 
+    def experiments(self, paper: str) -> list[str]:
+        """The experiments of a paper that have runs."""
+        return list(dict.fromkeys(run.experiment for name in self.paper_markers(paper) for run in self.jobs[name].runs))
+
+    def experiment_markers(self, paper: str, experiment: str) -> list[str]:
+        """Markers of all jobs that hold runs of an experiment."""
+        names = self.paper_markers(paper)
+        return [name for name in names if any(run.experiment == experiment for run in self.jobs[name].runs)]
+
     def analysis_inputs(self, paper: str) -> list[str]:
         """What an analysis waits for: the markers, or files that stand for a hundred of them each.
 

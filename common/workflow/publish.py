@@ -28,10 +28,8 @@ from common.workflow.rules import (
     Rule,
     check_older,
     check_published,
-    claim_digest,
     metrics_at,
-    metrics_digest,
-    names_of,
+    of,
     rules,
     rules_at,
     since,
@@ -78,13 +76,13 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         commits = sorted({fact["rules_at"] for fact in facts})
         checked = [claim for claim in claims if claim.experiment == experiment]
         same = {c.id for c in checked if _same_numbers(c, then.get(experiment, []), fresh.get(experiment, []))}
-        others = [c for c in checked if c.id not in same and _other_code(now[c.id], before.get(c.id))]
+        others = [c for c in checked if c.id not in same and _other_code(now[c.id], of(c, before))]
         if others and (commit := _commit_of_metrics(replication, others, before, place, scale)):
             records = analysis / f"{experiment}.parquet"
             former = metrics_at(replication, experiment, records, commit)
             same |= {c.id for c in others if _same_numbers(c, former, fresh.get(experiment, []))}
         for claim in checked:
-            check_published(claim, now[claim.id], before.get(claim.id), same_numbers=claim.id in same, scale=scale)
+            check_published(claim, now[claim.id], of(claim, before), same_numbers=claim.id in same, scale=scale)
         rule = {name: replace(rule, metrics="") if name in same else rule for name, rule in now.items()}
         runs: dict[str, list[Mapping[str, Any]]] = {commit: [] for commit in commits}
         for state_of, fact in zip(mine, facts, strict=True):
@@ -100,7 +98,8 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
 def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     """Judge the published metrics of a paper by the rules that stand in claims.yaml now; needs no runs.
 
-    For rules that changed after their runs: metrics, figures and provenance stay as they are.
+    For rules that changed after their runs: metrics, figures and provenance stay as they are. A grid that changed has
+    to be disclosed as well, and counts as that of the rule from then on.
 
     Returns:
         The claims whose published entry changed.
@@ -118,18 +117,20 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     before = _entries(place / "verdicts.json")
     claims = [c for c in load_claims(replication.folder / "claims.yaml") if c.experiment in made]
     rows = read_json(place / "metrics.json")
-    now = {claim.id: Rule(claim_digest(claim)) for claim in claims}
+    now = rules(replication, scale, claims)
     for experiment, facts in made.items():
         mine = [claim for claim in claims if claim.experiment == experiment]
         for claim in mine:
-            check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
+            check_published(claim, now[claim.id], of(claim, before), same_numbers=True, scale=scale)
         commits = facts.get("rules_at", facts["commit"]).split(", ")
         computed = dict.fromkeys(commits, rows.get(experiment, []))
-        _check_older(replication, mine, now, computed, scale, published_by=before)
+        worded = {claim.id: Rule(now[claim.id].claim) for claim in mine}
+        _check_older(replication, mine, worded, computed, scale, published_by=before)
     decided_by = _decided_by(replication, claims, now)
-    for name, entry in decided_by.items():
-        known = before.get(name, {}).get("decided_by", {})
-        entry["decided_by"] = {**known, "claim": now[name].claim}
+    for claim in claims:
+        known = (of(claim, before) or {}).get("decided_by", {})
+        grid = {"settings": ""} if _of_other_settings(now[claim.id], known) else {}
+        decided_by[claim.id]["decided_by"] = {**known, **grid, "claim": now[claim.id].claim}
     verdicts = []
     for verdict in judged_anew(replication, scale, place):
         entry = {**verdict, **decided_by[verdict["id"]], "commit": made[verdict["experiment"]]["commit"]}
@@ -147,30 +148,45 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
 def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[str, Any]]:
     """What the present rules say of the metrics in `place`, in the order of claims.yaml.
 
-    "not run" where these are older than what a claim reads: a column is missing, or an amendment says that its numbers
-    were made otherwise when the runs were published.
+    "not run" where these are older than what a claim reads: a column is missing, they are of other settings, or an
+    amendment says that its numbers were made otherwise when the runs were published.
     """
     tables = {name: pd.DataFrame(rows) for name, rows in read_json(place / "metrics.json").items()}
     claims = [claim for claim in load_claims(replication.folder / "claims.yaml") if claim.experiment in tables]
     made = read_json(place / "provenance.json")["experiments"]
-    code = {entry["id"]: entry.get("decided_by", {}).get("metrics") for entry in read_json(place / "verdicts.json")}
+    published = _entries(place / "verdicts.json")
+    now = rules(replication, scale, claims)
     verdicts = []
     for claim in claims:
         table = tables[claim.experiment]
-        current = code.get(claim.id) == metrics_digest(claim, replication)
+        known = (of(claim, published) or {}).get("decided_by", {})
+        current = known.get("metrics") == now[claim.id].metrics
         finished = None if current else made[claim.experiment]["finished"]
-        older = _older_metrics(claim, table, finished)
+        older = _older_metrics(claim, table, finished, _of_other_settings(now[claim.id], known))
         verdict = judge(claim, table.iloc[:0] if older else table, paper=replication.name, scale=scale)
         verdicts.append((replace(verdict, reason=older) if older else verdict).to_json())
     return verdicts
 
 
-def _older_metrics(claim: Claim, table: pd.DataFrame, finished: str | None) -> str | None:
+def _of_other_settings(now: Rule, published: Mapping[str, str]) -> bool:
+    """Whether what was published is known to be of other runs than a rule selects now, whatever their seeds.
+
+    Once it was judged by such a rule, the digest of its settings is ''.
+    """
+    return bool(now.settings) and published.get("settings", now.settings) != now.settings
+
+
+def _older_metrics(claim: Claim, table: pd.DataFrame, finished: str | None, other_settings: bool) -> str | None:
     """Why published metrics are not what a claim reads; None if they are.
 
     Args:
         finished: when their last run ended, if the present code of metrics is not known to have made them.
+        other_settings: whether their runs have other settings than those that the claim selects.
     """
+    if other_settings:
+        said = [entry.former.settings for entry in claim.amended if entry.former and entry.former.settings]
+        of_which = f" ({said[-1]})" if said else ""
+        return f"What was published has other settings{of_which}: it is judged with the next evidence."
     read = {*claim.estimate.variables(), *(axis for where in claim.estimate.selections() for axis in where)}
     missing = sorted(read - set(table.columns) - {DIVERGED})
     if missing:
@@ -226,7 +242,7 @@ def _check_older(
             then = rules_at(replication, commit, scale)
         table, former = pd.DataFrame(computed), None
         for claim in claims:
-            before = next((then[name] for name in names_of(claim) if name in then), None)
+            before = of(claim, then)
             rule = now[claim.id]
             if analysis and before and rule.metrics not in ("", before.metrics):
                 if former is None:
@@ -267,7 +283,8 @@ def _commit_of_metrics(
     listed = git(replication.root, "log", "--format=%H", "--", str(place / "verdicts.json")) or ""
     for commit in listed.split():
         then = rules_at(replication, commit, scale)
-        if any(c.id in then and then[c.id].metrics == before[c.id]["decided_by"]["metrics"] for c in claims):
+        pairs = [(of(claim, then), of(claim, before)) for claim in claims]
+        if any(rule and entry and rule.metrics == entry["decided_by"]["metrics"] for rule, entry in pairs):
             return commit
     return None
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import yaml
@@ -32,7 +32,14 @@ from common.experiments.scales import SCALES
 from common.files import read_json
 from common.workflow.discovery import find
 
+Entry = TypeVar("Entry")
+
 _WORDS = {"claim": "rule", "metrics": "code of its metrics", "settings": "settings that it selects"}
+_KEPT_AS = {
+    "claim": "the fields that decided it and changed",
+    "metrics": "`metrics`: how its numbers were made",
+    "settings": "`settings`: what the grid was",
+}
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,7 @@ def since(replication: Replication, claims: Sequence[Claim]) -> dict[str, str]:
     for commit in listed.split():
         then = claims_at(replication, commit)
         for name, claim in list(wanted.items()):
-            before = next((then[former] for former in names_of(claim) if former in then), None)
+            before = of(claim, then)
             if before and claim_digest(before) == claim_digest(claim):
                 found[name] = commit
             else:
@@ -159,6 +166,11 @@ def since(replication: Replication, claims: Sequence[Claim]) -> dict[str, str]:
 def names_of(claim: Claim) -> list[str]:
     """The name of a claim and those that it had before, the latest first."""
     return [claim.id, *(entry.former.id for entry in claim.amended[::-1] if entry.former and entry.former.id)]
+
+
+def of(claim: Claim, entries: Mapping[str, Entry]) -> Entry | None:
+    """What stands of a claim in `entries`, under the latest of its names that is there."""
+    return next((entries[name] for name in names_of(claim) if name in entries), None)
 
 
 def history(replication: Replication) -> Iterator[str]:
@@ -188,13 +200,16 @@ def broken(replication: Replication) -> Iterator[str]:
         before = {verdict["id"]: verdict for verdict in read_json(path)}
         for claim in claims:
             try:
-                check_published(claim, now[claim.id], before.get(claim.id), same_numbers=True, scale=scale)
+                check_published(claim, now[claim.id], of(claim, before), same_numbers=True, scale=scale)
             except UserError as error:
                 yield str(error).removeprefix("publish: ")
 
 
 def check_published(claim: Claim, now: Rule, before: Mapping[str, Any] | None, same_numbers: bool, scale: str) -> None:
     """Hold a rule against the one by which evidence of a scale was published last.
+
+    An amendment tells of a change where it is not among those that were published and `former` keeps what changed: for
+    a rule the fields that make up the published one, for settings and metrics a sentence under that name.
 
     Args:
         before: the published verdict; None or without digests where there is nothing to compare with.
@@ -205,14 +220,29 @@ def check_published(claim: Claim, now: Rule, before: Mapping[str, Any] | None, s
     """
     if not before or "decided_by" not in before:
         return
-    changed = now.changes(Rule(**before["decided_by"]))
+    published = Rule(**before["decided_by"])
+    untold = set(now.changes(published)) - _told(claim, published, before["amended"] or [])
     if same_numbers:
-        changed = [word for word in changed if word != _WORDS["metrics"]]
-    if changed and len(claim.amended) <= len(before["amended"] or []):
+        untold.discard(_WORDS["metrics"])
+    if untold:
+        what, fields = zip(*((word, _KEPT_AS[name]) for name, word in _WORDS.items() if word in untold), strict=True)
         raise UserError(
-            f"publish: of claim {claim.id} the {' and the '.join(changed)} changed since its evidence at scale {scale} "
-            "was published; add an entry to `amended` with date, reason, the former rule and the seeds seen."
+            f"publish: of claim {claim.id} the {' and the '.join(what)} changed since its evidence at scale {scale} "
+            f"was published; add an entry to `amended` with date, reason, the seeds seen, and in `former` "
+            f"{' and '.join(fields)}."
         )
+
+
+def _told(claim: Claim, published: Rule, known: Sequence[Mapping[str, Any]]) -> set[str]:
+    """What of a published rule, in words, the amendments of a claim keep that were not published with it."""
+    told = set()
+    for amendment, then in claim.former():
+        if amendment.former is None or amendment.model_dump(mode="json", exclude_unset=True) in known:
+            continue
+        kept = {"claim": claim_digest(then) == published.claim and amendment.former.decides}
+        kept |= {name: bool(getattr(amendment.former, name)) for name in ("metrics", "settings")}
+        told |= {_WORDS[name] for name, is_kept in kept.items() if is_kept}
+    return told
 
 
 def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seeds: Set[int], scale: str) -> None:

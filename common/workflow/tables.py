@@ -19,6 +19,7 @@ from common.workflow.state import run_states
 if TYPE_CHECKING:
     from common.claims.verdicts import Verdict
     from common.reports.comparison import Comparison
+    from common.workflow.budget import Decided, Proposal
     from common.workflow.cost import ExperimentCost
 
 _COLOURS = {
@@ -111,6 +112,70 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
         + (f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU." if on_gpus else "")
         + " A ? marks memory that was asked for, not measured."
     )
+    console.print(_dearest(found, gpus))
+    console.print(_packing(found))
+
+
+def _dearest(found: "Sequence[ExperimentCost]", gpus: int) -> str:
+    """The chain of jobs that bounds the wall time, and the three experiments that cost the most."""
+    from common.workflow.cost import wall_hours
+
+    last = max(found, key=lambda cost: cost.path_hours)
+    chain = ", then ".join(f"{last.paper}/{name}" for name in last.path)
+    on_gpus = [cost for cost in found if cost.gpu]
+    three = sorted(on_gpus or found, key=lambda cost: -cost.hours[0])[:3]
+    kind, where = ("GPU", f" on {gpus} GPUs") if on_gpus else ("core", f" on as many cores as {gpus} jobs take")
+    dearest = "; ".join(
+        f"{cost.name} ({_hours(cost.hours[0])} {kind} hours, {_hours(wall_hours([cost], gpus))} hours{where})"
+        for cost in three
+    )
+    return f"The longest chain of jobs takes {_hours(last.path_hours)} hours: {chain}. The dearest: {dearest}."
+
+
+SHORT_JOB, LONG_JOB = 20 / 60, 4.0
+"""Hours: below, the start of a job and the queue count for much; above, few partitions start it soon."""
+
+
+def _packing(found: "Sequence[ExperimentCost]") -> str:
+    """The experiments whose jobs take less than 20 minutes though they could be joined, or more than 4 hours."""
+    known = [cost for cost in found if cost.basis != ("time limit",)]
+    short = [f"{cost.name} ({60 * cost.longest:.2g})" for cost in known if cost.jobs > 1 and cost.longest < SHORT_JOB]
+    long = [f"{cost.name} ({_hours(cost.longest)})" for cost in known if cost.longest > LONG_JOB]
+    limit = [f"{cost.name} ({_hours(cost.longest)})" for cost in found if cost not in known and cost.longest > LONG_JOB]
+    return (
+        "Jobs of less than 20 minutes, several of which could be one (`per_job`; minutes): "
+        f"{', '.join(short) or 'none'}. Jobs of more than 4 hours (hours): {', '.join(long) or 'none'}; "
+        f"of which nothing is known but a longer time limit: {', '.join(limit) or 'none'}."
+    )
+
+
+def budget_table(proposal: "Proposal", decided: "Decided") -> None:
+    """Print what a budget keeps of a plan, line by line in the order of its choice, and what is left out."""
+    from common.workflow.budget import Decides, rows
+
+    table = _table(["keep", ">hours", ">open claims", ">others", ">GPU hours so far", ">open claims so far"])
+    for cost, mine, hours, claims in rows(proposal, decided):
+        row = (cost.name, _most(cost), str(mine.open), str(mine.others), _hours(hours), str(claims))
+        table.add_row(*row)
+    left = _table(["leave out", ">hours", ">open claims", ">others"])
+    for cost in proposal.left_out:
+        mine = decided.get((cost.paper, cost.experiment), Decides())
+        left.add_row(cost.name, _most(cost), str(mine.open), str(mine.others))
+    console = _console(table, left)
+    for one in (table, left):
+        if one.row_count:
+            console.print(one)
+    console.print(
+        "Hours are upper bounds. Open claims: empirical ones of the document that no published evidence reproduces "
+        "or contradicts yet, at this scale or a smaller one."
+    )
+    if proposal.kept:
+        targets = " ".join(f"{cost.paper}__{cost.experiment}" for cost in proposal.kept)
+        console.print(f"To compute what is kept: snakemake --profile slurm {targets}", soft_wrap=True)
+
+
+def _most(cost: "ExperimentCost") -> str:
+    return f"{_hours(cost.hours[2])} {'GPU' if cost.gpu else 'core'}"
 
 
 def _spent(hours: tuple[float, float, float], kind: str) -> tuple[str, str]:

@@ -26,15 +26,15 @@ paper = open_paper()
 paper.figure(
     "tables_1_to_6",
     [
-        "table1-printed-columns-are-sums",
-        "table5-printed-columns-are-means",
-        "table1-printed-measure-is-equation7",
-        "table5-printed-measure-holds-no-squared-norm",
+        "table1-printed-squared-trace-is-a-sum",
+        "table5-printed-squared-trace-can-be-a-mean",
+        "table1-printed-measure-can-be-equation7",
+        "table5-printed-measure-asks-for-less-than-fresh-weights",
         "table5-printed-trace-changes-little-beside-the-measure",
-        "table1-equation7-from-the-columns-falls",
-        "table1-equation7-with-a-as-the-norm-falls",
-        "table5-equation7-from-the-columns-falls",
-        "table5-equation7-with-a-as-the-norm-falls",
+        "table1-equation7-from-the-columns-falls-at-large-decay",
+        "table1-equation7-with-a-as-the-norm-falls-at-large-decay",
+        "table5-equation7-from-the-columns-falls-at-large-decay",
+        "table5-equation7-with-a-as-the-norm-falls-at-large-decay",
     ],
     title="Tables 1 to 6 · as printed",
     see="The printed a (blue) falls in all four networks. Equation 7, worked out from the printed columns (violet), "
@@ -56,7 +56,7 @@ paper.figure(
         "table1-*-rises-with-decay",
         "table1-*-accuracy-rises-with-small-decay",
         "table1-trace-falls-with-decay",
-        "table1-trace-is-no-indicator",
+        "table1-trace-rises-from-small-to-large-decay",
     ],
     title="Table 1 · computed",
     see="From left to right the gap in loss falls while λ₁ rises: the paradox. Accuracies hardly move.",
@@ -72,7 +72,7 @@ paper.figure(
     [
         "table1-equation7-falls-with-decay",
         "table1-published-*",
-        "table1-trace-column-is-a-mean-over-parameters",
+        "table1-mean-trace-as-published",
         "table1-sharpness-as-published",
     ],
     see="At the document's setting the diamonds lie on ‖w‖ and on Tr H/P + ‖w‖/2, which fall alike, and off equation 7 "

@@ -242,12 +242,13 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     verdicts = json.loads((place / "verdicts.json").read_text())
     assert {verdict["commit"] for verdict in verdicts} == {start}
     assert [v["verdict"] for v in verdicts if v["id"] == "fig1-larger-steps-descend-faster"] == ["contradicted"]
-    copy.edit("claims.yaml", f"amended: [{why}, {why_again}]", f"amended: [{why}, {why_again}, {why_again}]")
-    copy.edit("claims.yaml", "accept: {below: -1e9}", "accept: {below: 9}")
+    why_back = why_again.replace("below: 9", "below: -1e9")
+    copy.edit("claims.yaml", f"amended: [{why}, {why_again}]", f"amended: [{why}, {why_again}, {why_back}]")
+    copy.edit("claims.yaml", "accept: {below: -1e9}\n", "accept: {below: 9}\n")
     copy.succeeds("publish", "decay", "--verdicts")
 
     made_otherwise = '{date: 2999-01-01, reason: a slip, former: {metrics: "judged after half"}}'
-    copy.edit("claims.yaml", f"{why_again}, {why_again}]", f"{why_again}, {why_again}, {made_otherwise}]")
+    copy.edit("claims.yaml", f"{why_again}, {why_back}]", f"{why_again}, {why_back}, {made_otherwise}]")
     copy.succeeds("publish", "decay", "--verdicts")
     assert _published(place)["verdict"] == "reproduced"  # by the code of today
     copy.edit("analysis/descent.py", 'last["distance"] < 1)', 'last["distance"] < 1.5)')
@@ -270,3 +271,24 @@ def test_published_evidence_names_its_commit_and_refuses_what_cannot_be_traced(c
     refused = copy.replicate("publish", "decay")
     assert refused.returncode == 2
     assert "the rule" in refused.stderr
+
+
+def test_published_evidence_of_other_settings_is_not_judged_by_the_rule_of_now(copy: Project) -> None:
+    copy.succeeds("publish", "decay")
+    copy.edit("config.yaml", "base: {steps: 40}", "base: {steps: 41}")
+    untold = copy.replicate("publish", "decay", "--verdicts")
+    assert (untold.returncode, "settings that it selects changed" in untold.stderr) == (2, True)
+
+    why = '{date: 2026-01-01, reason: longer, former: {settings: "40 steps"}, seen: {laptop: [0, 1, 2, 3, 4]}}'
+    copy.edit("claims.yaml", "decidable_from: laptop\n", f"decidable_from: laptop\n  amended: [{why}]\n")
+    place = copy.root / "reports/published/laptop/decay"
+    for changed in ("Changed: fig1-larger-steps-descend-faster", "Changed: nothing"):  # what was found stays known
+        assert changed in copy.succeeds("publish", "decay", "--verdicts").stdout
+        verdict = _published(place)
+        assert (verdict["verdict"], verdict["estimate"]) == ("not run", None)
+        assert "has other settings (40 steps): it is judged with the next evidence" in verdict["reason"]
+
+    copy.succeeds("reports", "--no-pages")
+    copy.git("commit", "--quiet", "--all", "--message", "longer runs")
+    copy.succeeds("publish", "decay")
+    assert _published(place)["verdict"] == "reproduced"

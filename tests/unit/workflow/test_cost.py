@@ -207,15 +207,26 @@ def test_wall_time_is_the_work_shared_out_or_the_longest_job(costly: Project) ->
     assert gpu_hours(found) == total_hours(found)
 
 
-def test_the_command_refuses_a_plan_whose_upper_bound_is_above_its_budget_and_says_what_to_cut(
+def test_the_chain_of_what_jobs_wait_for_bounds_the_wall_time(costly: Project) -> None:
+    descent, measurement = costs_of(costly)
+    assert (descent.needs, descent.path) == ((), ("descent",))
+    assert (measurement.needs, measurement.path) == (("descent",), ("descent", "measurement"))
+    assert measurement.path_hours == pytest.approx(descent.longest + measurement.longest)
+    assert wall_hours([descent, measurement], 100) == pytest.approx(measurement.path_hours)
+
+
+def test_the_command_refuses_a_plan_whose_upper_bound_is_above_its_budget_and_says_what_to_keep(
     costly: Project, as_the_reference_machine: None
 ) -> None:
     refused = costly.replicate("plan", "--scale", "laptop", "--budget", "0.3")
     assert refused.returncode == 2
-    said = "replicate: the plan may take 0.4 GPU hours, more than the budget of 0.3; without decay/descent"
+    said = "replicate: the plan may take 0.4 GPU hours, more than the budget of 0.3; the 0 experiments kept above take"
     assert refused.stderr.startswith(said)
+    assert "decide 0 of 1 open claims" in refused.stderr
     assert refused.stderr.count("\n") == 1
-    assert "decay/descent" in refused.stdout
+    kept_none = refused.stdout[refused.stdout.index("leave out") :]
+    assert "decay/descent" in kept_none
+    assert "decay/measurement" in kept_none
     assert costly.replicate("plan", "--scale", "laptop", "--budget", "0.41").returncode == 0
 
 

@@ -131,16 +131,57 @@ def test_a_change_of_what_a_rule_reads_is_a_change_of_the_rule(
         older(committed, runs)
 
 
-def test_a_grid_edit_after_publication_is_caught_although_all_runs_are_new(committed: Project) -> None:
-    _, claim, before = now(committed)
+ONLY_THE_STATEMENT = {"statement": "It was said otherwise."}
+GRID = ("config.yaml", "base: {steps: 40}", "base: {steps: 50}", "settings that it selects")
+RULE = ("claims.yaml", "accept: {below: 0}", "accept: {below: 9}", "rule")
+METRICS = ("analysis/descent.py", "np.log(", "np.log2(", "code of its metrics")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "what", "former", "told"),
+    [
+        (*GRID, None, False),
+        (*GRID, ONLY_THE_STATEMENT, False),
+        (*GRID, {"accept": {"below": 5}}, False),
+        (*GRID, {"metrics": "otherwise"}, False),
+        (*GRID, {"settings": "40 steps"}, True),
+        (*RULE, None, False),
+        (*RULE, ONLY_THE_STATEMENT, False),
+        (*RULE, {"settings": "40 steps"}, False),
+        (*RULE, {"accept": {"below": 5}}, False),  # that was not the rule
+        (*RULE, {"accept": {"below": 0}}, True),
+        (*METRICS, None, False),
+        (*METRICS, ONLY_THE_STATEMENT, False),
+        (*METRICS, {"settings": "40 steps"}, False),
+        (*METRICS, {"metrics": "the natural logarithm"}, True),
+    ],
+)
+def test_a_change_after_publication_passes_with_an_entry_that_keeps_what_changed_and_with_no_other(
+    committed: Project, file: str, old: str, new: str, what: str, former: dict[str, Any] | None, told: bool
+) -> None:
+    _, _, before = now(committed)
     published = {"decided_by": vars(before), "amended": []}
-    committed.edit("config.yaml", "base: {steps: 40}", "base: {steps: 50}")
+    committed.edit(file, old, new)
+    amend(committed, date="2026-01-01", reason="a slip", **({"former": former} if former else {}))
     _, claim, rule = now(committed)
-    with pytest.raises(UserError, match="the settings that it selects changed since its evidence at scale laptop"):
+    if told:
         check_published(claim, rule, published, same_numbers=False, scale="laptop")
-    amend(committed, date="2026-01-01", reason="longer")
-    _, claim, rule = now(committed)
-    check_published(claim, rule, published, same_numbers=False, scale="laptop")
+        published["amended"] = [claim.amended[0].model_dump(mode="json", exclude_unset=True)]
+    with pytest.raises(UserError, match=f"the {what} changed since its evidence at scale laptop was published"):
+        check_published(claim, rule, published, same_numbers=False, scale="laptop")
+
+
+def test_a_change_that_comes_with_another_name_is_named(committed: Project) -> None:
+    _, _, before = now(committed)
+    place = committed.root / "reports/published/laptop/decay"
+    write_json(place / "verdicts.json", [{"id": FIRST, "decided_by": vars(before), "amended": []}])
+    committed.edit("claims.yaml", FIRST, "larger-steps")
+    committed.edit(*GRID[:3])
+    amend(committed, date="2026-01-01", reason="a better name", former={"id": FIRST})
+    found = list(broken(committed.replication()))
+    assert [sentence.split(" changed since")[0] for sentence in found] == [
+        "of claim larger-steps the settings that it selects"
+    ]
 
 
 def test_published_rules_stand_for_those_of_a_commit_that_is_gone_under_their_former_names(committed: Project) -> None:

@@ -13,3 +13,11 @@ def test_no_output_of_a_rule_is_tracked() -> None:
     names = [re.sub(r"\{[^}]*\}+", "x", path) for path in paths]
     ignored = Project(ROOT).command("git", "check-ignore", *names).stdout.split()
     assert ignored == names
+
+
+def test_one_experiment_can_be_asked_for_and_brings_what_it_starts_from(project: Project) -> None:
+    for target, jobs in (("decay__descent", ["descent"]), ("decay__measurement", ["descent", "measurement"])):
+        done = project.snakemake("-n", "--config", "scale=laptop", "--", target)
+        assert done.returncode == 0, done.stderr
+        asked_for = set(re.findall(r"^rule (\w+):", done.stdout, re.MULTILINE))
+        assert asked_for == {target, *(f"run_decay__{job}" for job in jobs)}
