@@ -149,7 +149,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig3_readings",
-    ["fig3-floor-falls-with-batch-size", "fig3-psi-varies-with-rho-alone"],
+    ["fig3-psi-without-rho-falls-with-batch-size", "fig3-psi-varies-mostly-with-rho"],
     see="Six readings of one score. Without ρ, or with ρ from norms, Ψ is the floor, and falls with the batch size; "
     "what lifts it and turns the trend round is ρ over coordinates.",
     printed="The paper plots the first reading alone.",
@@ -158,7 +158,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig5_readings",
-    ["fig5-psi-varies-with-rho-alone"],
+    ["fig5-psi-varies-mostly-with-rho"],
     see="The same over learning rates: with ρ over coordinates Ψ falls with the rate, without it Ψ rises.",
     printed="The paper plots the first reading alone.",
 )
@@ -271,7 +271,7 @@ paper.figure(
 # %%
 paper.figure(
     "best_perturbation",
-    ["lemma6-*", "sharpness-is-mostly-rho"],
+    ["lemma6-*", "sharpness-is-mostly-the-third-order-term"],
     title="The best perturbation beside σ*",
     see="How much wider than the closed-form σ* the best perturbation is, and what σ* loses: nothing for (12), which "
     "it minimises, little for (7), and more for the loss that both bound.",
