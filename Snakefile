@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from common.output import in_utf8
-from common.workflow.slurm_job import become_own_job
+from common.workflow.slurm_job import become_own_job, leave_own_job
 
 in_utf8()
 become_own_job(sys.argv, os.environ)
@@ -18,7 +18,7 @@ from common.errors import UserError
 from common.experiments.calibration import note_step
 from common.workflow import ownership
 from common.workflow.graph import Graph
-from common.workflow.slurm import check_cluster, status_command
+from common.workflow.slurm import check_arrays, check_cluster, of_profile
 
 min_version("9.27")
 
@@ -43,13 +43,21 @@ GRAPH = Graph(Path(workflow.basedir), config.get("scale"))
 SCALE = GRAPH.scale
 for sentence in GRAPH.broken.values():
     print(f"replicate: {sentence}", file=sys.stderr)
+PROFILE = Path(workflow.basedir, "slurm", "config.yaml")
 PYTHON = shlex.quote(sys.executable)
+if config.get("image"):
+    # Steps are executed in the image, with its Python; Snakemake itself is not.
+    PYTHON = "python"
+
+    container: config["image"]
 
 
 def attempts(wildcards):
-    """How often a job is tried: what the profile says; a job on another node learns it from the environment."""
-    retries = workflow.execution_settings.retries or 0
-    return int(os.environ.setdefault("REPLICATIONS_ATTEMPTS", str(1 + retries)))
+    """How often a job is tried: what the profile says. The command that executes it on a node tells it there."""
+    if workflow.is_main_process and "attempts" not in config:
+        config["attempts"] = 1 + (workflow.execution_settings.retries or 0)
+        workflow.config_settings.config_args += [f"attempts={config['attempts']}"]
+    return int(config["attempts"])
 
 
 def stated(name, otherwise=None):
@@ -58,16 +66,33 @@ def stated(name, otherwise=None):
     return defaults[name].raw if name in defaults else otherwise
 
 
-if stated("slurm_partition") and "SLURM_JOB_ID" not in os.environ:
+def gpus(paper, experiment):
+    """How a job asks for GPUs: by their number, or as generic resources of a type, and on nodes with a feature."""
+    count, gres, feature = (
+        GRAPH.rule_resources(paper, experiment).gpus,
+        stated("gpu_gres"),
+        stated("gpu_constraint"),
+    )
+    asked = {"gpu": 0 if gres else count}
+    if count and gres:
+        asked["gres"] = f"{gres}:{count}"
+    if count and feature:
+        asked["constraint"] = feature
+    return asked
+
+
+if stated("slurm_partition") and workflow.is_main_process:
+    leave_own_job(os.environ)
     try:
         check_cluster(
             {
                 stated("slurm_partition"),
                 stated("gpu_partition", stated("slurm_partition")),
             },
-            status_command(Path(workflow.basedir, "slurm", "config.yaml")),
+            of_profile(PROFILE, "slurm-status-command", "squeue"),
             stated("slurm_account"),
         )
+        check_arrays(GRAPH.job_counts, of_profile(PROFILE, "slurm-array-jobs", ""))
     except UserError as error:
         raise WorkflowError(str(error)) from None
 
@@ -149,6 +174,7 @@ for paper, experiment in GRAPH.rules:
         priority: GRAPH.rule_priority(paper, experiment)
         threads: GRAPH.rule_resources(paper, experiment).cpus
         resources:
+            **gpus(paper, experiment),
             # Memory and time grow by half with each attempt.
             mem_mb=lambda wildcards, attempt: GRAPH.job_resources(wildcards).mem_mb
             * (attempt + 1)
@@ -157,7 +183,6 @@ for paper, experiment in GRAPH.rules:
                 GRAPH.job_resources(wildcards).runtime * (attempt + 1) // 2,
                 int(stated("longest_runtime", 10**9)),
             ),
-            gpu=GRAPH.rule_resources(paper, experiment).gpus,
             slurm_partition=stated(
                 "gpu_partition"
                 if GRAPH.rule_resources(paper, experiment).gpus

@@ -1,5 +1,6 @@
 """What the Snakefile asks: which jobs there are, what each needs, and what makes it due."""
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +55,11 @@ class Graph:
     def rules(self) -> list[tuple[str, str]]:
         """Paper and experiment (or `all`, `small`) of every kind of job; those of a kind need equal resources."""
         return list(dict.fromkeys((job.paper, job.experiment) for job in self.jobs.values()))
+
+    @property
+    def job_counts(self) -> Mapping[tuple[str, str], int]:
+        """How many jobs each rule of `rules` has."""
+        return Counter((job.paper, job.experiment) for job in self.jobs.values())
 
     @cached_property
     def _identities(self) -> Mapping[str, Identities]:

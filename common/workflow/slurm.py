@@ -1,8 +1,9 @@
 """What a Slurm cluster says: to a job of itself, and of the profile before anything is submitted."""
 
+import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import yaml
@@ -34,20 +35,23 @@ def as_minutes(text: str) -> float | None:
     return 60.0 * (24 * days + hours) + minutes + seconds / 60
 
 
-def status_command(profile: Path) -> str:
-    """The command by which the profile of this file has jobs looked after; Snakemake tells it only when it submits."""
+def of_profile(profile: Path, key: str, otherwise: str) -> str:
+    """What the profile of this file says of the plug-in, which Snakemake tells only when it submits."""
     content = yaml.safe_load(profile.read_text()) if profile.is_file() else None
-    return str((content or {}).get("slurm-status-command", "squeue"))
+    return str((content or {}).get(key, otherwise))
 
 
 def check_cluster(partitions: Iterable[str], status_command: str = "squeue", account: str | None = None) -> None:
     """Compare the profile with the cluster; nothing where the cluster does not answer.
 
+    Args:
+        partitions: names, or several that a comma joins, of which Slurm takes the one where a job starts first.
+
     Raises:
         UserError: a partition that `sinfo` does not show, or accounts asked for where none are kept.
     """
     known = (said(["sinfo", "-h", "-o", "%R"]) or "").split()
-    for name in partitions if known else ():
+    for name in (one for names in partitions for one in names.split(",")) if known else ():
         if name not in known:
             raise UserError(f"the cluster has no partition {name!r} (slurm/config.yaml){suggestion(name, known)}")
     if status_command != "sacct" and account is None:
@@ -56,3 +60,24 @@ def check_cluster(partitions: Iterable[str], status_command: str = "squeue", acc
         mended = "take `slurm_account` out of" if account else "set `slurm-status-command: squeue` in"
         asks = "" if account else ", which sacct asks for"
         raise UserError(f"the cluster keeps no accounts{asks}: {mended} slurm/config.yaml.")
+
+
+def check_arrays(jobs: Mapping[tuple[str, str], int], array_jobs: str) -> None:
+    """Refuse arrays whose elements the cluster cannot number: the plug-in counts on from one array to the next.
+
+    Args:
+        jobs: how many an experiment of a paper has.
+        array_jobs: `slurm-array-jobs` of the profile.
+
+    Raises:
+        UserError: an experiment has more jobs than the largest number that an element may have.
+    """
+    found = re.search(r"MaxArraySize\s*=\s*(\d+)", said(["scontrol", "show", "config"]) or "") if array_jobs else None
+    largest = int(found[1]) - 1 if found else math.inf
+    for (paper, experiment), count in jobs.items():
+        if count > largest:
+            raise UserError(
+                f"{paper}/{experiment} has {count} jobs, and this cluster numbers those of an array up to {largest} "
+                "(MaxArraySize): take `slurm-array-jobs` out of slurm/config.yaml, which submits each by itself, or "
+                "put more runs into a job (`per_job`)."
+            )

@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 
 _ELEMENTS = "--slurm-jobstep-array-execs"
 _STEP = " --executor slurm-jobstep --jobs 1"
@@ -54,3 +54,14 @@ def become_own_job(arguments: Sequence[str], environment: Mapping[str, str]) -> 
     command = job_command(arguments, environment)
     if command is not None:
         os.execv("/bin/sh", ["sh", "-c", command])
+
+
+def leave_own_job(environment: MutableMapping[str, str]) -> None:
+    """Of a submitting process that is a job itself: forget that, so that what it submits inherits none of its limits.
+
+    The plug-in does the same later, and takes the name of slurm.conf away as well, without which nothing is submitted
+    where the cluster is known by it alone.
+    """
+    if "SLURM_JOB_ID" in environment:
+        for name in [name for name in environment if name.startswith("SLURM_") and name != "SLURM_CONF"]:
+            del environment[name]

@@ -30,7 +30,8 @@ def slurm_conf_lines(folder: Path, port: int | None) -> str:
         return "AccountingStorageType=accounting_storage/none"
     return (
         "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\n"
-        f"AccountingStoragePort={port}\nAccountingStoragePass={folder}/munge.socket"
+        f"AccountingStoragePort={port}\nAccountingStoragePass={folder}/munge.socket\n"
+        "AccountingStorageEnforce=associations,limits,qos"
     )
 
 

@@ -14,11 +14,14 @@ import psutil
 import pytest
 
 from common.workflow.discovery import find
+from tests.cluster.accounting import PROGRAMS
 from tests.cluster.slurm import Cluster, Unavailable, wait_for
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
 PATIENCE = 900.0
 """Seconds to wait for one event: a machine that does other things, too, is slow; nothing is proved by the clock."""
+
+POLLING = ("--slurm-init-seconds-before-status-checks", "3", "--seconds-between-status-checks", "3")
 
 HOLD = """\
         import os, pathlib
@@ -50,7 +53,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two nodes with a pretended GPU each; skipped with the reason where there can be none."""
-    cluster = Cluster(tmp_path_factory.mktemp("slurm"), nodes=2)
+    yield from _while_up(Cluster(tmp_path_factory.mktemp("slurm"), nodes=2, most_elements=4))
+
+
+@pytest.fixture(scope="session")
+def accounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The same with accounts and their limits; skipped where slurmdbd and MariaDB are not installed."""
+    missing = [name for name in PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    if missing:
+        pytest.skip(f"No accounts here: {', '.join(missing)} not installed.")
+    yield from _while_up(Cluster(tmp_path_factory.mktemp("accounted"), nodes=2, accounting=True))
+
+
+def _while_up(cluster: Cluster) -> Iterator[Cluster]:
     try:
         cluster.up()
     except Unavailable as reason:
@@ -92,6 +107,13 @@ class Checkout:
         (job,) = [job for job in find(self.root, paper).jobs("laptop") if job.experiment == experiment]
         return f"results/{job.marker.as_posix()}"
 
+    def set_in_profile(self, old: str, new: str) -> None:
+        """Replace text, which must be there, in the profile."""
+        path = self.root / "slurm" / "config.yaml"
+        text = path.read_text()
+        assert old in text, f"the profile does not hold {old!r}"
+        path.write_text(text.replace(old, new))
+
     @property
     def environment(self) -> dict[str, str]:
         """Of commands here: this cluster, frequent checkpoints."""
@@ -100,8 +122,7 @@ class Checkout:
 
     def submit(self, *arguments: str) -> "subprocess.Popen[bytes]":
         """Start `snakemake --profile slurm` with faster polling; its output goes to `submit.log`."""
-        polling = ["--slurm-init-seconds-before-status-checks", "3", "--seconds-between-status-checks", "3"]
-        command = [sys.executable, "-m", "snakemake", "--profile", "slurm", *polling, "--config", "scale=laptop"]
+        command = [sys.executable, "-m", "snakemake", "--profile", "slurm", *POLLING, "--config", "scale=laptop"]
         with (self.root / "submit.log").open("ab") as log:
             process = subprocess.Popen(
                 [*command, *arguments],

@@ -4,8 +4,10 @@
     python -m tests.cluster.slurm down FOLDER                             stop it; no process is left
 
 It is for tests and for trying `snakemake --profile slurm` before a real cluster is at hand. Partitions: `cpu` (the
-default), `gpu`, and `urgent`, whose jobs preempt those of the others. Where programs are missing, apt-get installs
-Debian's slurm-wlm and munge (with accounting also slurmdbd and mariadb-server).
+default), `gpu`, `spare`, whose jobs are preempted by those of all others, and `urgent`, whose jobs preempt those of all
+others. The last node has the feature `large`, the others `small`. Each job has a TMPDIR of its own, as by the prolog of
+many sites. Where programs are missing, apt-get installs Debian's slurm-wlm and munge (with accounting also slurmdbd and
+mariadb-server).
 """
 
 import argparse
@@ -32,6 +34,7 @@ PACKAGES = ("slurm-wlm", "munge")
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch")
 CPUS, MEMORY_MB = 8, 4000
 """What a node claims to have, whatever this machine has."""
+GPU_TYPE = "pretended"
 START_SECONDS = 120.0
 MARK = "REPLICATIONS_SLURM_FOLDER"
 """In the environment of every daemon and job, so that what a cluster leaves behind is known by it."""
@@ -52,6 +55,8 @@ class Cluster:
     nodes: int = 2
     cpus: int = CPUS
     accounting: bool = False
+    most_elements: int = 1000
+    """The largest number that an element of an array may have."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -194,9 +199,10 @@ class Cluster:
                 _make_null_device(device)
             nodes.append(
                 f"NodeName=node{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[number]} CPUs={self.cpus} "
-                f"RealMemory={MEMORY_MB} Gres=gpu:1 State=UNKNOWN"
+                f"RealMemory={MEMORY_MB} Gres=gpu:{GPU_TYPE}:1 State=UNKNOWN"
+                + f" Feature={'large' if number == self.nodes else 'small'}"
             )
-            gpus.append(f"NodeName=node{number} Name=gpu File={device}")
+            gpus.append(f"NodeName=node{number} Name=gpu Type={GPU_TYPE} File={device}")
         if self.accounting:
             accounting.configure(self.folder, ports[-1])
         text = SLURM_CONF.format(
@@ -205,8 +211,12 @@ class Cluster:
             port=ports[0],
             nodes="\n".join(nodes),
             n=self.nodes,
+            elements=self.most_elements + 1,
             accounting=accounting.slurm_conf_lines(self.folder, ports[-1] if self.accounting else None),
         )
+        prolog = self.folder / "task_prolog"
+        prolog.write_text(TASK_PROLOG.format(folder=self.folder))
+        prolog.chmod(0o755)
         (self.folder / "gres.conf").write_text("\n".join(gpus) + "\n")
         (self.folder / "slurm.conf").write_text(text)
 
@@ -242,13 +252,22 @@ UnkillableStepTimeout=60
 MinJobAge=600
 ReturnToService=2
 MpiDefault=none
+MaxArraySize={elements}
+TaskProlog={folder}/task_prolog
 DefMemPerCPU=500
 GresTypes=gpu
 {accounting}
 {nodes}
-PartitionName=cpu Nodes=node[1-{n}] Default=YES MaxTime=INFINITE State=UP PriorityTier=1
-PartitionName=gpu Nodes=node[1-{n}] MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=spare Nodes=node[1-{n}] MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=cpu Nodes=node[1-{n}] Default=YES MaxTime=INFINITE State=UP PriorityTier=2
+PartitionName=gpu Nodes=node[1-{n}] MaxTime=INFINITE State=UP PriorityTier=2
 PartitionName=urgent Nodes=node[1-{n}] MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
+"""
+
+TASK_PROLOG = """\
+#!/bin/sh
+mkdir -p {folder}/local/$SLURM_JOB_ID
+echo "export TMPDIR={folder}/local/$SLURM_JOB_ID"
 """
 
 

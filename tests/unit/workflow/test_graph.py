@@ -12,8 +12,8 @@ import pytest
 
 from common.errors import UserError
 from common.workflow.graph import GATHERED, Graph
-from common.workflow.slurm import check_cluster
-from common.workflow.slurm_job import job_command
+from common.workflow.slurm import check_arrays, check_cluster
+from common.workflow.slurm_job import job_command, leave_own_job
 from tests.conftest import Project, program
 
 
@@ -107,6 +107,9 @@ def test_a_partition_that_the_cluster_lacks_is_named_with_those_it_has(
     check_cluster({"main", "gpu-long"})
     with pytest.raises(UserError, match=r"no partition 'gpulong' \(slurm/config.yaml\); did you mean 'gpu-long'\?"):
         check_cluster({"main", "gpulong"})
+    check_cluster({"main", "main,gpu-long"})
+    with pytest.raises(UserError, match="no partition 'preempt'"):
+        check_cluster({"main", "main,preempt"})
     cluster_that_says(tmp_path, monkeypatch, sinfo="exit 1")
     check_cluster({"anything"})
 
@@ -121,6 +124,29 @@ def test_sacct_and_accounts_need_a_cluster_that_keeps_accounts(tmp_path: Path, m
         check_cluster({"main"}, account="me")
     cluster_that_says(tmp_path, monkeypatch, scontrol=kept.format("slurmdbd"))
     check_cluster({"main"}, status_command="sacct", account="me")
+
+
+def test_an_experiment_of_more_jobs_than_an_array_can_number_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = {("decay", "descent"): 100, ("decay", "measurement"): 1}
+    cluster_that_says(tmp_path, monkeypatch, scontrol="echo 'MaxArraySize            = 101'")
+    check_arrays(jobs, "all")
+    cluster_that_says(tmp_path, monkeypatch, scontrol="echo 'MaxArraySize            = 100'")
+    with pytest.raises(UserError, match=r"decay/descent has 100 jobs, .* up to 99 \(MaxArraySize\)"):
+        check_arrays(jobs, "all")
+    check_arrays(jobs, "")
+    cluster_that_says(tmp_path, monkeypatch, scontrol="exit 1")
+    check_arrays(jobs, "all")
+
+
+def test_a_submitting_process_that_is_a_job_passes_nothing_of_it_on() -> None:
+    mine = {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "2", "SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/me"}
+    leave_own_job(mine)
+    assert mine == {"SLURM_CONF": "/etc/slurm.conf", "HOME": "/home/me"}
+    outside = {"SLURM_CONF": "/etc/slurm.conf", "SLURM_CLUSTERS": "b"}
+    leave_own_job(outside)
+    assert outside == {"SLURM_CONF": "/etc/slurm.conf", "SLURM_CLUSTERS": "b"}
 
 
 def _wildcards(marker: str) -> SimpleNamespace:

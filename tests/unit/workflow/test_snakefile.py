@@ -1,8 +1,11 @@
 """What the Snakefile promises to make, it deletes where a step fails: never a file that git keeps."""
 
+import os
 import re
+import sys
+from pathlib import Path
 
-from tests.conftest import ROOT, Project
+from tests.conftest import ROOT, Project, program
 
 
 def test_no_output_of_a_rule_is_tracked() -> None:
@@ -21,3 +24,30 @@ def test_one_experiment_can_be_asked_for_and_brings_what_it_starts_from(project:
         assert done.returncode == 0, done.stderr
         asked_for = set(re.findall(r"^rule (\w+):", done.stdout, re.MULTILINE))
         assert asked_for == {target, *(f"run_decay__{job}" for job in jobs)}
+
+
+def test_steps_run_in_the_image_that_the_configuration_names_and_with_its_python(
+    project: Project, tmp_path: Path
+) -> None:
+    """A program in the place of Apptainer says what it is asked for, and executes it here."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    log = tmp_path / "asked"
+    says = f'case "$1" in --version) echo "apptainer version 1.4.0"; exit;; esac; printf "%s\\n" "$*" >> {log}'
+    inside = 'while [ "$1" != bash ]; do shift; done; exec "$@"'
+    program(folder, "apptainer", f"{says}; {inside}")
+    program(folder, "python", f'exec {sys.executable} "$@"')
+    (project.root / "replications.sif").touch()
+    done = project.command(
+        *(sys.executable, "-m", "snakemake", "--cores", "2", "--sdm", "apptainer", "--apptainer-args=--nv"),
+        *("--config", "scale=smoke", "image=replications.sif", "--", "analysis/smoke/decay/verdicts.json"),
+        PATH=f"{folder}:{os.environ['PATH']}",
+    )
+    assert done.returncode == 0, done.stderr
+    asked = [line for line in log.read_text().splitlines() if line.startswith("exec ")]
+    assert len(asked) == 2  # the job and the analysis
+    for line in asked:
+        assert " --nv " in line
+        assert " replications.sif bash -c " in line
+        assert "python -m common.cli step " in line
+        assert sys.executable not in line
