@@ -197,6 +197,8 @@ def validation_sentence(path: Path, model: "type[BaseModel]", content: Any, erro
     given = first.get("input")
     shown = f" (got {given!r})" if first["type"] != "value_error" and isinstance(given, str | int | float) else ""
     said = f"{message}{shown}."
+    if first["type"] == "missing":
+        said = "the key is missing."
     if first["type"] == "extra_forbidden":
         said = f"there is no such key{suggestion(location[-1], _keys(model, location[:-1]))}"
     return f"{path}:{line_of(read_yaml(path)[1], location)}: {_key(content, location)}: {said}"

@@ -93,6 +93,10 @@ def test_claims_that_the_report_asks_for_and_that_there_are_not(in_process: Proj
          "descent: replications/decay/analysis/descent.py:10: ZeroDivisionError: division by zero."),
         ("analysis/descent.py", "    figure = Figure", "    1 / 0\n    figure = Figure",
          "analysis/descent.py:18: ZeroDivisionError: division by zero."),
+        ("report.py", 'figure("fig1")', 'figure("fig7")',
+         "replications/decay/report.py:10: no experiment draws a figure 'fig7'; did you mean 'fig1'?"),
+        ("report.py", 'figure("fig1")', 'figure("fig1", experiment="measurement")',
+         "replications/decay/report.py:10: no experiment draws a figure 'fig1'"),
     ],
 )  # fmt: skip
 def test_what_the_records_do_not_give(file: str, old: str, new: str, sentence: str, in_process: Project) -> None:
@@ -100,3 +104,15 @@ def test_what_the_records_do_not_give(file: str, old: str, new: str, sentence: s
     in_process.edit(file, old, new)
     (said,) = found(agreement.unfit_analyses, in_process)
     assert sentence in said
+
+
+def test_a_figure_that_two_experiments_draw_is_asked_for_with_its_experiment(in_process: Project) -> None:
+    execute(in_process)
+    drawing = "\n\ndef figures(records):\n    return {'fig1': Figure()}\n"
+    path = in_process.file("analysis/measurement.py")
+    path.write_text(f"from matplotlib.figure import Figure\n{path.read_text()}{drawing}")
+    assert found(agreement.unfit_analyses, in_process) == [
+        "replications/decay/report.py:10: descent and measurement draw a figure 'fig1'; say which with experiment=."
+    ]
+    in_process.edit("report.py", 'figure("fig1")', 'figure("fig1", [], "descent")')
+    assert found(agreement.unfit_analyses, in_process) == []
