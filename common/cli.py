@@ -153,10 +153,9 @@ def plan(
     from common.workflow.tables import cost_table, plan_rows, plan_table
 
     chosen, folders = _scale(scale), _folders(out)
-    if record_minutes or trial or count or compare:
-        selected = _selected(targets, chosen)
-    else:
-        selected, asked = _targeted(targets, chosen)
+    selected, asked = _targeted(targets, chosen)
+    if (record_minutes or trial or count or compare) and any("/" in target for target in targets or []):
+        raise UserError("--trial, --count, --compare and --record-minutes take whole replications: PAPER.")
     if record_minutes:
         _record_minutes(selected, chosen, folders)
         return

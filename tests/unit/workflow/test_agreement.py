@@ -36,6 +36,13 @@ def test_the_example_agrees_before_and_after_it_was_run(in_process: Project) -> 
             "    paper: {steps: many}\n    smoke: {steps: 20,",
             "replications/decay/config.yaml:8: descent.steps = 'many' at scale paper: Input should be a valid integer",
         ),
+        (
+            "config.yaml",
+            "together:",
+            "togther:",
+            "config.yaml:6: descent.togther: there is no such key; did you mean 'together'?",
+        ),
+        ("config.yaml", "    seed: 5", "    seed: a", "5: descent.grid.seed: a whole number, a list or a mapping is needed"),
         ("config.yaml", "  scales:", "  scales:\n    paper: {exclude: [{a: 1}]}", "at scale paper: exclude names 'a'"),
         ("descent.py", "import torch\n", "import torch\n\n1 / 0\n", "descent.py:7: ZeroDivisionError: division by"),
     ],

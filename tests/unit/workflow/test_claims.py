@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from typer.testing import CliRunner
 
+from common.cli import app
 from common.locks import lock
 from common.workflow.analyse import analyse
 from common.workflow.claims import bring_up_to_date, claim_rows
@@ -54,3 +56,15 @@ def test_a_build_leaves_the_estimates_of_experiments_without_runs_here(in_proces
     kept.write_text(json.dumps({claim: {"estimate": 3.0, "verdict": "reproduced"}, gone: {}}))
     analyse(in_process.replication(), "laptop", in_process.folders)
     assert json.loads(kept.read_text()) == {claim: {"estimate": 3.0, "verdict": "reproduced"}}
+
+
+def test_metrics_that_fail_are_told_with_their_line_and_exit_code(in_process: Project) -> None:
+    execute(in_process)
+    in_process.edit("analysis/descent.py", "    last = records", "    1 / 0\n    last = records")
+    told = "decay/descent: metrics failed: replications/decay/analysis/descent.py:10: ZeroDivisionError"
+    asked = CliRunner().invoke(app, ["claims", "decay/descent", "--scale", "smoke"])
+    assert asked.exit_code == 1
+    assert told in asked.output
+    other = CliRunner().invoke(app, ["claims", "decay/measurement", "--scale", "smoke"])
+    assert other.exit_code == 0
+    assert told not in other.output
