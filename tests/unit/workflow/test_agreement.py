@@ -42,7 +42,7 @@ def test_the_example_agrees_before_and_after_it_was_run(in_process: Project) -> 
             "togther:",
             "config.yaml:6: descent.togther: there is no such key; did you mean 'together'?",
         ),
-        ("config.yaml", "    seed: 5", "    seed: a", "5: descent.grid.seed: a whole number, a list or a mapping is needed"),
+        ("config.yaml", "    seed: 5", "    seed: a", ":5: descent.grid.seed: a whole number, a list or a mapping"),
         ("config.yaml", "  scales:", "  scales:\n    paper: {exclude: [{a: 1}]}", "at scale paper: exclude names 'a'"),
         ("descent.py", "import torch\n", "import torch\n\n1 / 0\n", "descent.py:7: ZeroDivisionError: division by"),
     ],
