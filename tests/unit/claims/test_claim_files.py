@@ -109,7 +109,7 @@ def test_every_rule_reads_as_a_sentence(tmp_path: Path, estimate: str, accept: s
             6,
             "where.size: an axis is fixed to one value; list the axis in over",
         ),
-        ("reported: null", "reported: [1]", 5, "source.reported: a whole number, a number or a text is needed"),
+        ("reported: null", "reported: [1]", 4, "source.reported: a whole number, a number or a text is needed"),
         ("pair_by: seed", "over: [arm]", 6, "axis arm is fixed to one value and also in over"),
         ("id: fig4-stable", "id: a b", 1, "id: String should match pattern"),
         ("decidable_from: laptop", "amended: {date: 2026-01-01}", 9, "reason: the key is missing"),
