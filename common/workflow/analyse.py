@@ -246,13 +246,16 @@ def _why_nothing(states: Sequence[RunState]) -> str:
 
 
 def _why_incomplete(states: Sequence[RunState], standing: Mapping[str, str]) -> str | None:
-    """What is not as it was meant: "of 50 runs 2 diverged, 35 outside their regime"."""
+    """What is not as it was meant: "2 of 50 runs diverged, 35 outside their regime"."""
     counts: Counter[str] = Counter(state.outcome.status for state in states if state.outcome.status != "completed")
     counts.update(OUTSIDE_REGIME for state in states if standing[state.run.name] == OUTSIDE_REGIME)
     if not counts:
         return None
-    parts = [f"{count} {status.replace('_', ' ')}" for status, count in counts.items()]
-    return f"of {len(states)} runs {', '.join(parts)}"
+    (count, first), *others = [
+        (count, (status if count == 1 else status.replace("its", "their")).replace("_", " "))
+        for status, count in counts.items()
+    ]
+    return ", ".join([f"{count} of {len(states)} runs {first}", *(f"{count} {status}" for count, status in others)])
 
 
 def _remove_others(folder: Path, figures: Sequence[Mapping[str, Any]]) -> None:
