@@ -320,7 +320,7 @@ def test_a_broken_file_of_the_analysis_is_named(
 
 def test_a_slip_in_paper_yaml_is_named_with_its_line(fresh: Callable[..., Path]) -> None:
     root = fresh(coverage=[{"item": "Fig. 1", "status": "replicate"}])
-    with pytest.raises(UserError, match=r"paper.yaml:\d+: coverage.0.status"):
+    with pytest.raises(UserError, match=r"paper.yaml:\d+: coverage.Fig. 1.status"):
         build_index(root, "laptop")
 
 
