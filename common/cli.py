@@ -35,6 +35,7 @@ INTERRUPTED = (129, 130, 143)
 Scale = Annotated[str, typer.Option("--scale", "-s", help=f"One of {', '.join(SCALES)}.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Papers = Annotated[list[str] | None, typer.Argument(help="Names of replications; all if none is given.")]
+Targets = Annotated[list[str] | None, typer.Argument(help="PAPER or PAPER/EXPERIMENT; all if none is given.")]
 OutFolder = Annotated[Path | None, typer.Option("--out", help="Results folder (default: results/).")]
 OutPlace = Annotated[Path | None, typer.Option("--out", help="Results folder, or X.tar: an archive for `adopt`.")]
 
@@ -58,6 +59,13 @@ def _selected(papers: list[str] | None, scale: str = "") -> dict[str, Any]:
     from common.workflow.discovery import chosen
 
     return chosen(project_root(), papers or [], _scale(scale))[0]
+
+
+def _targeted(targets: list[str] | None, scale: str) -> Any:
+    """`_selected` of PAPER and PAPER/EXPERIMENT, and whether an experiment of a paper was asked for."""
+    from common.workflow.discovery import targeted
+
+    return targeted(project_root(), targets or [], scale)
 
 
 @app.command("list")
@@ -109,7 +117,7 @@ def run(
 
 @app.command()
 def plan(
-    papers: Papers = None,
+    targets: Targets = None,
     scale: Scale = "",
     json: AsJson = False,
     out: OutFolder = None,
@@ -144,7 +152,10 @@ def plan(
     from common.workflow.plan import plan as plan_of
     from common.workflow.tables import cost_table, plan_rows, plan_table
 
-    chosen, folders, selected = _scale(scale), _folders(out), _selected(papers, scale)
+    chosen, folders = _scale(scale), _folders(out)
+    selected, asked = _targeted(targets, chosen)
+    if (record_minutes or trial or count or compare) and any("/" in target for target in targets or []):
+        raise UserError("--trial, --count, --compare and --record-minutes take whole replications: PAPER.")
     if record_minutes:
         _record_minutes(selected, chosen, folders)
         return
@@ -157,8 +168,9 @@ def plan(
     if compare:
         print(comparison([line for replication in each for line in compared(replication, chosen, folders.store)]))
         return
-    jobs = [job for replication in each for job in plan_of(replication, chosen, folders.store)]
-    found = [cost for replication in each for cost in costs(replication, chosen, folders.store, device_factor, gpu)]
+    jobs = [job for replication in each for job in plan_of(replication, chosen, folders.store, asked)]
+    priced = [cost for replication in each for cost in costs(replication, chosen, folders.store, device_factor, gpu)]
+    found = [cost for cost in priced if asked(cost.paper, cost.experiment)]
     if json:
         print(as_json(plan_rows(jobs)), end="")
     else:
@@ -267,31 +279,33 @@ def _device_checks(root: Path) -> Iterator[dict[str, Any]]:
 
 
 @app.command()
-def status(papers: Papers = None, scale: Scale = "", json: AsJson = False, out: OutFolder = None) -> None:
+def status(targets: Targets = None, scale: Scale = "", json: AsJson = False, out: OutFolder = None) -> None:
     """Show the outcome of each run with its reason, and the jobs that are running."""
     from common.workflow.tables import status_rows, status_table
 
     folders = _folders(out)
     chosen = _scale(scale)
-    rows = status_rows(_selected(papers, scale), chosen, folders.store)
+    selected, asked = _targeted(targets, chosen)
+    rows = [row for row in status_rows(selected, chosen, folders.store) if asked(row["paper"], row["experiment"])]
     print(as_json(rows), end="") if json else status_table(rows, chosen, folders.results)
 
 
 @app.command()
-def claims(papers: Papers = None, scale: Scale = "", json: AsJson = False) -> None:
-    """Show the claims and their verdicts; of named papers, new runs are analysed first."""
+def claims(targets: Targets = None, scale: Scale = "", json: AsJson = False) -> None:
+    """Show the claims and their verdicts; of named papers, new runs are analysed first (exit code 1: that failed)."""
     from common.workflow.claims import bring_up_to_date, claim_rows
     from common.workflow.tables import claims_table
 
     chosen = _scale(scale)
-    selected, folders = _selected(papers, scale), _folders()
-    if papers:
+    (selected, asked), folders = _targeted(targets, chosen), _folders()
+    if targets:
         bring_up_to_date(selected, chosen, folders)
-    rows = claim_rows(selected, chosen, folders)
+    rows = [row for row in claim_rows(selected, chosen, folders) if asked(row["paper"], row["experiment"])]
     print(as_json(rows), end="") if json else claims_table(rows, chosen)
-    for name in selected:
-        for sentence in folders.problems(chosen, name):
-            print(f"{name}/{sentence}", file=sys.stderr)
+    problems = [(name, sentence) for name in selected for sentence in folders.problems(chosen, name)]
+    told = [f"{name}/{sentence}" for name, sentence in problems if asked(name, sentence.partition(":")[0])]
+    print(*told, sep="\n", end="\n" if told else "", file=sys.stderr)
+    raise typer.Exit(int(bool(told)))
 
 
 @app.command()

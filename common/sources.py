@@ -31,6 +31,19 @@ _MENDED = {
 """What is said in the place of YAML's words, which leave open what to do."""
 
 
+_KINDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "string": "a text",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "a mapping",
+    "model": "a mapping",
+}
+"""What pydantic's types of error ask for."""
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """SafeLoader (libyaml's where it is there) that reads 1e-3 as a number and refuses a key given twice."""
 
@@ -191,26 +204,34 @@ def _is_root(model: "type[BaseModel]") -> bool:
 
 def validation_sentence(path: Path, model: "type[BaseModel]", content: Any, error: "ValidationError") -> str:
     """The first of a model's complaints as `file:line: key: what is wrong (got …)`."""
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    first = errors[0]
     location = tuple(first["loc"])
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     given = first.get("input")
     shown = f" (got {given!r})" if first["type"] != "value_error" and isinstance(given, str | int | float) else ""
+    place = _key(content, location)
+    kinds = dict.fromkeys(str(e["type"]).split("_")[0] for e in errors if _key(content, tuple(e["loc"])) == place)
+    if len(kinds) > 1 and kinds.keys() <= _KINDS.keys():  # the members of a union, each with its own complaint
+        *words, last = dict.fromkeys(_KINDS[kind] for kind in kinds)
+        message = f"{', '.join(words)}{' or ' if words else ''}{last} is needed"
     said = f"{message}{shown}."
+    if first["type"] == "missing":
+        said = "the key is missing."
     if first["type"] == "extra_forbidden":
         said = f"there is no such key{suggestion(location[-1], _keys(model, location[:-1]))}"
-    return f"{path}:{line_of(read_yaml(path)[1], location)}: {_key(content, location)}: {said}"
+    return f"{path}:{line_of(read_yaml(path)[1], location)}: {place}: {said}"
 
 
 def _key(content: Any, location: tuple[int | str, ...]) -> str:
-    """A place in a file as one says it: by its keys, an entry of a list by its `id` where it has one."""
+    """A place in a file as one says it: by its keys, an entry of a list by its `id` or `item` where it has one."""
     words = []
     for number, part in enumerate(location, start=1):
         inside = isinstance(content, dict) and part in content
         if inside or (isinstance(content, list) and isinstance(part, int) and part < len(content)):
             content = content[part]
             named = isinstance(content, dict) and isinstance(part, int)
-            words.append(str(content.get("id", part) if named else part))
+            words.append(str(content.get("id", content.get("item", part)) if named else part))
         elif number == len(location) and isinstance(content, dict):
             words.append(str(part))  # a key that is missing; other names are those of a union's members
     return ".".join(words) or "the file"

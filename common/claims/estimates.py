@@ -8,7 +8,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 SEED = "seed"
 AxisValue = bool | int | float | str
-Selection = dict[str, AxisValue]
+
+
+def _one_value(value: Any) -> Any:
+    """The value of an axis; a list of several is refused in words."""
+    if value is None or isinstance(value, list | dict):
+        raise ValueError(
+            "an axis is fixed to one value; list the axis in over to take all of its values, or make several claims"
+        )
+    return value
+
+
+Selection = dict[str, Annotated[AxisValue, BeforeValidator(_one_value)]]
 
 
 def as_list(value: Any) -> Any:

@@ -1,12 +1,14 @@
 """What was measured, as a sentence says it: "lower by 11.1 points (2.8 to 19.3 at 95 %, five seeds)"."""
 
 import math
+from typing import Any
 
 from common.claims.schema import Accept
 from common.claims.verdicts import CONTRADICTED, Verdict
 from common.reports.drawing import accepted_text
 from common.reports.judgements import ClaimRow
 from common.reports.text import number
+from common.reports.units import Writing
 
 ROUNDING = 1e-12
 """What is not larger is said to be zero: no measure here resolves it."""
@@ -14,51 +16,86 @@ ROUNDING = 1e-12
 NEARLY = 1e-4
 """What is smaller, and far smaller than what the rule asks, is said to be nearly zero, without its power of ten."""
 
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_LOGARITHMS = {"natural logarithm": math.e, "orders of magnitude": 10.0, "powers of ten": 10.0, "powers of two": 2.0}
+_COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _WITHOUT_SCALE = (None, "nats")
 """Units in which a reader cannot tell much from little."""
 
 MENTIONED = 0.005
 """A smaller share of the other arm's value is said by the amount alone."""
 
-_DIFFERENCES = ("paired_difference", "difference_at_equal")
+_DIFFERENCES = ("paired_difference", "difference_at_equal", "difference_of_correlations")
 _SHARES = ("proportion", "earlier")
+_AT_EVERY = ("exact", "worst_case")
 
 
 def measured_text(claim: ClaimRow) -> str:
     """What the headline's verdict measured, with its interval and n; nothing where it measured nothing.
 
-    A difference says which arm is lower; where its unit is a logarithm, it is the ratio of the arms.
+    A difference says which arm is lower; where its unit is a logarithm, it is the ratio of the arms. What is no
+    difference says what its rule asks, and a number without a unit of what it is.
     """
     verdict, kind = claim.shown, _kind(claim)
     if verdict.estimate is None or kind not in _DIFFERENCES:
-        return _with_region(_amount(verdict, kind), verdict)
+        return _with_name(_with_region(_amount(verdict, kind), verdict, kind), claim)
     if abs(verdict.estimate) <= ROUNDING:
         return "no difference"
     low, high = verdict.interval or (None, None)
     straddles = low is not None and high is not None and low < -ROUNDING and high > ROUNDING
-    word = "lower" if verdict.estimate < 0 else "higher"
-    if straddles and _base(verdict) is None:
+    word, writing = "lower" if verdict.estimate < 0 else "higher", _writing(verdict)
+    if straddles and writing.base is None:
         ends = sorted([(abs(low or 0), "lower"), (high or 0, "higher")], key=lambda end: end[1] == word)
-        between = " to ".join(f"{_said(value)} {side}" for value, side in ends)
+        between = " to ".join(f"{_said(writing.number(value))}{writing.sign} {side}" for value, side in ends)
         beside = f" ({between}{_of_seeds(verdict)})"
         if _is_nearly_zero(verdict):
             return f"nearly no difference{beside}"
-        return f"{word} by {_with_share(f'{_said(abs(verdict.estimate))}{_unit(verdict)}{beside}', claim)}"
+        size = writing.around(_said(writing.number(abs(verdict.estimate))))
+        return f"{word} by {_with_share(f'{size}{beside}', claim)}"
     return f"{word} by {amount_text(claim)}"
 
 
-def _with_region(amount: str, verdict: Verdict) -> str:
-    """A bare number, without seeds or an interval, with what the rule asks of it: "0.661 (asked: below 1)".
+def _with_region(amount: str, verdict: Verdict, kind: str) -> str:
+    """An amount with what the rule asks of it: "0.661 (asked: below 1)".
 
-    A number that three digits do not tell from an end of the region stays bare.
+    Left out where three digits do not tell it from an end of the region, and where an interval shows it: beside a
+    boundary of 0 the sign does, of a share or a ratio the statement.
     """
-    if not amount or amount.endswith(")") or not verdict.accept:
+    if not amount or not verdict.accept or kind in _SHARES:
         return amount
-    if not _is_nearly_zero(verdict) and _said(verdict.estimate) in map(_said, Accept(**verdict.accept).ends):
+    accept, writing = Accept(**verdict.accept), _writing(verdict)
+    if not _is_nearly_zero(verdict) and _said(verdict.estimate) in map(_said, accept.ends):
         return amount
-    return f"{amount} (asked: {accepted_text(verdict.accept)})"
+    asked = f"asked: {accepted_text(_written(verdict.accept, writing))}{writing.sign}"
+    if not amount.endswith(")"):
+        return f"{amount} ({asked})"
+    no_effect = 1.0 if kind == "ratio_of_means" else 0.0
+    if writing.base is None and accept.boundary == no_effect:
+        return amount
+    return f"{amount[:-1]}; {asked})"
+
+
+def _written(accept: dict[str, Any], writing: Writing) -> dict[str, Any]:
+    """A region in the numbers that are written."""
+    return {side: _each(end, writing) for side, end in accept.items() if end is not None}
+
+
+def _each(end: Any, writing: Writing) -> Any:
+    return [writing.number(one) for one in end] if isinstance(end, list | tuple) else writing.number(end)
+
+
+def _with_name(amount: str, claim: ClaimRow) -> str:
+    """An amount with the name of what was measured where its unit does not say it, and whether it is the worst case."""
+    quantity = claim.stub.quantity
+    if not amount or quantity is None:
+        return amount
+    worst = "at worst " * (quantity.kind in _AT_EVERY and bool(quantity.over))
+    if claim.shown.unit is not None or quantity.kind in (*_SHARES, "ratio_of_means"):
+        return f"{worst}{amount}"
+    if quantity.kind == "slope":
+        return f"slope {amount}"
+    if quantity.kind == "correlation":
+        method = f"{'partial ' * bool(quantity.given)}{'rank ' * (quantity.method == 'spearman')}"
+        return f"{method}correlation {amount}"
+    return f"{' '.join(quantity.variables()).replace('_', ' ')} {worst}{amount}"
 
 
 def only_too_small(verdict: Verdict) -> str:
@@ -69,9 +106,9 @@ def only_too_small(verdict: Verdict) -> str:
     low, high = verdict.interval
     if Accept(**verdict.accept).excludes(-math.inf if low is None else low, math.inf if high is None else high):
         return ""
-    base = _base(verdict)
-    size = f"{_said(effect)}{_unit(verdict)}" if base is None else f"a factor of {_said(base**effect)}"
-    side = "the direction" if boundary == 0 else f"on which side of {_said(boundary)} it lies"
+    writing = Writing.of(verdict.unit, effect)
+    size = writing.around(_said(writing.number(effect)))
+    side = "the direction" if boundary == 0 else f"on which side of {_said(writing.number(boundary))} it lies"
     return f"the interval leaves {side} open, but excludes an effect of {size}, the smallest that counts"
 
 
@@ -97,12 +134,8 @@ def _kind(claim: ClaimRow) -> str:
     return claim.stub.quantity.kind if claim.stub.quantity else ""
 
 
-def _base(verdict: Verdict) -> float | None:
-    return _LOGARITHMS.get(verdict.unit or "")
-
-
-def _unit(verdict: Verdict) -> str:
-    return f" {verdict.unit}" if verdict.unit else ""
+def _writing(verdict: Verdict) -> Writing:
+    return Writing.of(verdict.unit, verdict.estimate)
 
 
 def _amount(verdict: Verdict, kind: str) -> str:
@@ -111,21 +144,23 @@ def _amount(verdict: Verdict, kind: str) -> str:
     estimate, (low, high) = verdict.estimate, verdict.interval or (None, None)
     if kind in _DIFFERENCES and estimate < 0:
         estimate, low, high = -estimate, None if high is None else -high, None if low is None else -low
-    base = _base(verdict) if kind in _DIFFERENCES else None
-    said = "nearly 0" if _is_nearly_zero(verdict) else _said(estimate)
-    if base:
-        estimate, low, high = base**estimate, None if low is None else base**low, None if high is None else base**high
-        amount = f"a factor of {_said(estimate) if _said(estimate) != '1' else f'{estimate:.2f}'}"
-    elif kind in _SHARES:
-        amount, low, high = _share(verdict), _percent(low), _percent(high)
-    else:
-        amount = f"{said}{' times' if kind == 'ratio_of_means' else _unit(verdict)}"
-    if verdict.interval is None or (verdict.n is None and _said(low) == _said(high)):
-        return amount
     if kind in _SHARES:
-        return f"{amount} ({_said(low)} to {_said(high)} % at {100 * verdict.confidence:g} %)"
-    bottom, top = "−∞" if low is None else _said(low), "∞" if high is None else _said(high)
-    return f"{amount} ({bottom} to {top}{_of_seeds(verdict)})"
+        said, sign = _share(verdict), " %"
+        bottom, top = _said(_percent(low)), _said(_percent(high))
+    else:
+        writing = _writing(verdict)
+        first, sign = _said(writing.number(estimate)), writing.sign
+        if writing.base:
+            first = first if first != "1" else f"{writing.number(estimate):.2f}"
+        elif _is_nearly_zero(verdict):
+            first = "nearly 0"
+        said = f"{first} times" if kind == "ratio_of_means" else writing.around(first)
+        bottom = "−∞" if low is None else _said(writing.number(low))
+        top = "∞" if high is None else _said(writing.number(high))
+    if verdict.interval is None or (verdict.n is None and _said(low) == _said(high)):
+        return said
+    seeds = f" at {100 * verdict.confidence:g} %" if kind in _SHARES else _of_seeds(verdict)
+    return f"{said} ({bottom} to {top}{sign}{seeds})"
 
 
 def _share(verdict: Verdict) -> str:

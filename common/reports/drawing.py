@@ -13,6 +13,7 @@ from common.claims.verdicts import Verdict
 from common.reports.drawn_runs import Row
 from common.reports.interaction import attribute, plot_data
 from common.reports.text import interval_text, number
+from common.reports.units import Writing
 
 # Colours of the figure style that a page exchanges for its own, light or dark (see common/figures/style.py).
 PAGE_COLOURS = {
@@ -196,7 +197,8 @@ def accepted_text(accept: dict[str, Any]) -> str:
 def interval_drawing(verdict: Verdict) -> Markup:
     """The estimate and its interval on the accepted region, as a small SVG; nothing without an estimate.
 
-    The shaded part is what the rule accepts. An end that lies beyond the drawing, or is infinite, is an arrow.
+    The shaded part is what the rule accepts, its ends written as in sentences: of a logarithm as a factor. An end that
+    lies beyond the drawing, or is infinite, is an arrow.
     """
     if verdict.estimate is None or not math.isfinite(verdict.estimate) or not verdict.accept:
         return Markup("")
@@ -212,6 +214,10 @@ def interval_drawing(verdict: Verdict) -> Markup:
         return MARGIN + (inside - left) / (right - left) * (WIDTH - 2 * MARGIN)
 
     bounds = [bound for bound in region if math.isfinite(bound)]
+    writing = Writing.of(verdict.unit, verdict.estimate)
+    names = [f"{number(writing.number(bound))}{writing.sign}" for bound in bounds]
+    if len(set(names)) < len(names):
+        names = [number(bound, 6) for bound in bounds]
     anchors = ["end", "start"] if len(bounds) == 2 and place(bounds[1]) - place(bounds[0]) < 70 else ["middle"] * 2
     label = (
         f"estimate {number(verdict.estimate)}, interval {interval_text(verdict.interval)}, "
@@ -226,12 +232,12 @@ def interval_drawing(verdict: Verdict) -> Markup:
         ),
         Markup('<line class="axis" x1="{:g}" x2="{:g}" y1="26" y2="26"/>').format(MARGIN, WIDTH - MARGIN),
     ]
-    for bound, anchor in zip(bounds, anchors, strict=False):
+    for bound, anchor, name in zip(bounds, anchors, names, strict=False):
         parts.append(
             Markup(
                 '<line class="bound" x1="{0:.1f}" x2="{0:.1f}" y1="4" y2="30"/>'
                 '<text x="{0:.1f}" y="41" text-anchor="{1}">{2}</text>'
-            ).format(place(bound), anchor, number(bound))
+            ).format(place(bound), anchor, name)
         )
     parts.append(_bar(place(ends[0]), place(ends[1]), math.isfinite(ends[0]), math.isfinite(ends[1])))
     parts.append(Markup('<circle cx="{:.1f}" cy="15" r="4"/></svg>').format(place(verdict.estimate)))

@@ -84,6 +84,15 @@ def _called(verdict: str, ours: bool, count: int) -> str:
     return f"{count} of our findings {verdict}" if ours else f"{count} claims {verdict}"
 
 
+@dataclass(frozen=True)
+class Glance:
+    """A figure beside a finding: it leads to where the figure stands."""
+
+    picture: Markup
+    address: str
+    title: str
+
+
 def tell_findings(
     findings: Sequence[Finding],
     claims: Mapping[str, ClaimRow],

@@ -9,7 +9,7 @@ from common.claims.verdicts import VERDICTS
 from common.reports.board import write_board
 from common.reports.drawing import thumbnail
 from common.reports.evidence import Evidence
-from common.reports.gist import Told, read_synthesis, tell_findings
+from common.reports.gist import Glance, Told, read_synthesis, tell_findings
 from common.reports.judgements import ClaimRow, chance, controls_text, in_order, judged_scales, tally
 from common.reports.render import write_page
 
@@ -61,12 +61,15 @@ def build_index(root: Path, scale: str) -> Path:
     rows = sorted((_row(path.parent, scale, root) for path in papers), key=lambda row: not row.judged)
     claims = [(row, claim, _address(row.evidence, claim)) for row in rows for claim in in_order(row.evidence.claims)]
     write_board(root, (row.evidence for row in rows))
+    together = _together(root, claims, rows)
     return write_page(
         root / "reports" / "index.html",
         "index.html",
         script="index.js",
         rows=rows,
-        synthesis=_together(root, claims, rows),
+        synthesis=[(one, _glance(root, one.finding.figure)) for one in together],
+        answers=[("", one, "#synthesis") for one in together]
+        + [(row.evidence.name, one, f"{row.page}#gist") for row in rows if row.page for one in row.told],
         totals={name: sum(row.counts[name] for row in rows) for name in VERDICTS},
         chance=chance(claim for _, claim, _ in claims),
         scale=scale,
@@ -94,6 +97,19 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
         findings=tally(evidence.claims, "our_finding"),
         scales=judged_scales(evidence.claims),
     )
+
+
+def _glance(root: Path, figure: str | None) -> Glance | None:
+    """A figure PAPER/EXPERIMENT/NAME beside a statement, where a page shows it."""
+    if figure is None:
+        return None
+    paper, name = figure.split("/", 1)
+    name = name.replace("/", "-")
+    picture = f"site/{paper}/{name}.svg"
+    path = root / "reports" / picture
+    if not path.is_file():
+        return None
+    return Glance(thumbnail(path.read_text(), picture, name), f"site/{paper}.html#figure-{name}", name)
 
 
 def _address(evidence: Evidence, claim: ClaimRow) -> str:

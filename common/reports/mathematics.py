@@ -22,6 +22,7 @@ _TOKEN = re.compile(
     rf"|(?P<index>_(?:(?P<below>[{_LETTER}]+|\d+)(?![_{_LETTER}\d])|\{{))"
     rf"|(?P<raised>[{_RAISED}]+)|(?P<lowered>[{_LOWERED}]+)|(?P<word>[{_LETTER}]+)"
 )
+_AMONG_PARTS = re.compile(r"\b(?:panels|parts|figures)\s(?:\w(?:,\s|\sto\s|\sand\s))+$", re.IGNORECASE)
 _FRACTION = re.compile(r"\d+/<i>\w</i>")
 _RELATION = re.compile(r"\s*(?:[=<>≤≥≈≠∝∈≪≫·×⊙⊗+−±/^_]|-\s)")
 _MARKUP = re.compile(r"(<math\b.*?</math>|<code>.*?</code>|<a\b[^>]*>|<[^>]+>)", re.DOTALL)
@@ -118,6 +119,6 @@ def _is_variable(text: str, start: int, end: int) -> bool:
     previous = re.search(rf"([{_LETTER}]+)\.?\s+$", before)
     word = previous[1].lower() if previous else ""
     if letter not in "aAI":
-        return not _PARTS.match(word)
+        return not (_PARTS.match(word) or _AMONG_PARTS.search(before))
     related = _RELATION.match(after) or re.search(r"[=<>≤≥≈+−·×/]\s?$", before)
     return bool(related or re.match(r"[,;)]", after) or (letter != "I" and word in ("the", "printed", "published")))

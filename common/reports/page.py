@@ -15,7 +15,7 @@ from common.files import atomic_path, published, remove_abandoned, write_atomica
 from common.reports.drawing import inline_svg, least_width
 from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run, by_experiment, cost
-from common.reports.gist import tell_findings
+from common.reports.gist import Glance, tell_findings
 from common.reports.judgements import ClaimRow, chance, controls_text, grouped, in_order, judged_scales, tally
 from common.reports.notebook import Story, run_notebook, tell
 from common.reports.paper_view import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
@@ -47,6 +47,12 @@ class FigureView:
     def title(self) -> str:
         """What the figure calls itself, without the title of a panel that stands below it."""
         return self.entry.title.split("\n")[0] or self.entry.name
+
+    @property
+    def glance(self) -> Glance | None:
+        """The figure beside a finding of its page."""
+        again = self.again
+        return Glance(again, f"#{self.anchor}", self.entry.title or self.entry.name) if again else None
 
     @property
     def again(self) -> Markup | None:

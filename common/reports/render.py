@@ -57,6 +57,7 @@ def environment() -> Environment:
     result.filters.update(
         prose=text.prose,
         brief=text.brief,
+        shared_beginning=lambda claims: text.shared_beginning([text.brief(one.shown.statement) for one in claims]),
         measured=amounts.measured_text,
         only_too_small=amounts.only_too_small,
         number=text.number,

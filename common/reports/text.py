@@ -2,7 +2,9 @@
 
 import math
 import re
+from collections.abc import Sequence
 from functools import cache
+from itertools import takewhile
 from typing import Any
 from xml.etree import ElementTree
 
@@ -17,6 +19,8 @@ _DASH = re.compile(" ([–—−]) ")
 _INDEX = re.compile("([‖⁰¹²³⁴⁵⁶⁷⁸⁹])_")  # an index, which Markdown takes for the beginning of emphasis
 _EXPONENT = re.compile(r"[-−]?\d+(?:\.\d+)?e[-+−]?\d+")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=\bTr) (?=[A-Z∇])")
+LEAST_SHARED = 20
 
 
 _TOKENS = {"mi", "mn", "mo", "ms", "mtext", "mspace"}
@@ -82,9 +86,9 @@ def _parser() -> MarkdownIt:
 def prose(text: object) -> Markup:
     """One line of Markdown (emphasis, code, links, `$mathematics$`), plain mathematics set; raw HTML stays text.
 
-    No line begins with a dash or a minus that stands between two words.
+    No line begins with a dash or a minus that stands between two words, nor with a per cent or what a trace is of.
     """
-    plain = _INDEX.sub(r"\1\_", _DASH.sub("\u00a0\\1 ", str(text or "")))
+    plain = _INDEX.sub(r"\1\_", _DASH.sub("\u00a0\\1 ", _TOGETHER.sub("\u00a0", str(text or ""))))
     return with_mathematics(_parser().renderInline(plain))
 
 
@@ -106,6 +110,15 @@ def brief(statement: str) -> str:
             elif depth == 0:
                 kept.append(inside)
     return "".join(kept) if depth == 0 else statement
+
+
+def shared_beginning(sentences: Sequence[str]) -> str:
+    """The words up to a comma with which all of several sentences begin; nothing where these are few."""
+    beginnings = [sentence.split(", ")[:-1] for sentence in sentences]
+    common = [same[0] for same in takewhile(lambda same: len(set(same)) == 1, zip(*beginnings, strict=False))]
+    found = f"{', '.join(common)}," if len(beginnings) > 1 else ""
+    whole = found.count("(") == found.count(")") and found.count("$") % 2 == 0
+    return found if len(found) >= LEAST_SHARED and whole else ""
 
 
 def markdown(text: str) -> Markup:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from common.claims import Claim
 from common.claims.parts import Part, parts
+from common.claims.schema import FormerRule
 from common.claims.wording import former_text, quantity_text, rule_text
 from common.reports import citing
 from common.reports.evidence import Evidence
@@ -42,6 +43,7 @@ class Change:
 
     Attributes:
         data: empty where nothing that decides was changed: `former` says all of it.
+        words_only: whether its words or name alone were changed: no verdict is missing.
         verdicts: each side with its former verdict, or with the reason why there is none.
     """
 
@@ -51,11 +53,16 @@ class Change:
     data: str
     seen: Mapping[str, tuple[int, ...]]
     verdicts: list[tuple[Judged, dict[str, Any]]] = field(default_factory=list)
+    words_only: bool = False
 
     @property
     def undecided(self) -> list[str]:
-        """Why there is no verdict by what was before, each reason once."""
-        return list(dict.fromkeys(before["reason"] for _, before in self.verdicts if not before["verdict"]))
+        """Why there is no verdict by what was before, each reason once; nothing where words alone were changed."""
+        return (
+            []
+            if self.words_only
+            else list(dict.fromkeys(before["reason"] for _, before in self.verdicts if not before["verdict"]))
+        )
 
 
 def write_verdict_pages(
@@ -140,6 +147,10 @@ def _missing(judged: Judged) -> str:
     return "The metrics at hand no longer hold what this verdict was read from: no seed can be shown alone."
 
 
+def _words_only(former: FormerRule | None) -> bool:
+    return former is not None and former.model_fields_set <= {"statement", "nature", "id"}
+
+
 def _changes(rule: Claim, sides: Iterable[Side]) -> list[Change]:
     """The amendments of a rule, the newest first, with the verdicts by the rule before each."""
     found = []
@@ -154,5 +165,15 @@ def _changes(rule: Claim, sides: Iterable[Side]) -> list[Change]:
         ]
         data = as_yaml(amendment.former) if amendment.former and amendment.former.decides else ""
         seen = {str(scale): seeds for scale, seeds in amendment.seen.items()}
-        found.append(Change(day, amendment.reason, words, data, seen=seen, verdicts=verdicts))
+        found.append(
+            Change(
+                day,
+                amendment.reason,
+                words,
+                data,
+                seen=seen,
+                verdicts=verdicts,
+                words_only=_words_only(amendment.former),
+            )
+        )
     return found

@@ -5,7 +5,7 @@ Nothing is computed but, of records that are there, metrics and figures.
 
 import ast
 import importlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,26 @@ def unknown_in_report(replication: Replication) -> Iterator[str]:
                 yield f"{where}: there is no claim {pattern.value!r}{suggestion(pattern.value, ids)}"
 
 
+def _not_shown(replication: Replication, drawn: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Figures that report.py asks for and that no experiment, or more than one, draws."""
+    path = replication.folder / "report.py"
+    covered = {(entry.experiment, entry.figure) for entry in replication.paper.coverage}
+    for call in _calls(path, "figure"):
+        given = dict(enumerate(call.args)) | {keyword.arg: keyword.value for keyword in call.keywords}
+        name, owner = given.get("name", given.get(0)), given.get("experiment", given.get(2))
+        if not isinstance(name, ast.Constant) or not isinstance(owner or name, ast.Constant):
+            continue
+        asked = owner.value if isinstance(owner, ast.Constant) else None
+        shown = {e for e, names in drawn.items() if name.value in names or (e, name.value) in covered}
+        found = sorted(e for e in shown if asked in (None, e))
+        where = f"{path.relative_to(replication.root)}:{call.lineno}"
+        if not found:
+            known = {figure for names in drawn.values() for figure in names}
+            yield f"{where}: no experiment draws a figure {name.value!r}{suggestion(name.value, known)}"
+        elif len(found) > 1:
+            yield f"{where}: {' and '.join(found)} draw a figure {name.value!r}; say which with experiment=."
+
+
 def _calls(path: Path, method: str) -> Iterator[ast.Call]:
     """The calls of a method of this name in a file."""
     for node in ast.walk(ast.parse(read_source(path))):
@@ -124,11 +144,13 @@ def _calls(path: Path, method: str) -> Iterator[ast.Call]:
 def unfit_analyses(replication: Replication) -> Iterator[str]:
     """What metrics and figures of the records that are there do not give: an error, or what claims and coverage name.
 
-    Of each experiment the smallest scale with current runs is looked at; without any, nothing is said.
+    Of each experiment the smallest scale with current runs is looked at; without any, nothing is said. What report.py
+    shows is held against the figures once those of all experiments are known.
     """
     make_importable(replication.root)
     store = Folders(replication.root, replication.root / "results").store
     waiting = list(replication.experiments)
+    drawn: dict[str, Collection[str] | None] = {}
     for scale in SCALES:
         if not waiting or not (store.root / scale / replication.name).is_dir():
             continue
@@ -137,10 +159,16 @@ def unfit_analyses(replication: Replication) -> Iterator[str]:
             mine = [state for state in states if state.run.experiment == experiment and state.current]
             if mine:
                 waiting.remove(experiment)
-                yield from _unfit(replication, experiment, mine)
+                drawn[experiment] = yield from _unfit(replication, experiment, mine)
+    owners = {experiment: names for experiment, names in drawn.items() if names is not None}
+    if owners.keys() == replication.experiments.keys():
+        yield from _not_shown(replication, owners)
 
 
-def _unfit(replication: Replication, experiment: str, states: list[RunState]) -> Iterator[str]:
+def _unfit(
+    replication: Replication, experiment: str, states: list[RunState]
+) -> Generator[str, None, Collection[str] | None]:
+    """A sentence for each; returns the names of the experiment's figures, None if they are not known."""
     from common.figures import IN_REGIME
     from common.workflow.analyse import NO_TABLE, collect
     from common.workflow.analysis_output import Unusable, figures_of, metrics_of
@@ -150,19 +178,21 @@ def _unfit(replication: Replication, experiment: str, states: list[RunState]) ->
         records = collect(states, Folders(root, root / "results").store)
     except NO_TABLE as error:
         yield f"{experiment}: its records make no table: {error}."
-        return
-    if not replication.analysis_file(experiment).is_file() or records.empty:
-        return
+        return None
+    if not replication.analysis_file(experiment).is_file():
+        return ()
+    if records.empty:
+        return None
     if (problem := _not_importable(replication, name)) is not None:
         yield problem
-        return
+        return None
     module: Any = importlib.import_module(name)
     try:
         metrics = metrics_of(module, records, records["run"], root) if hasattr(module, "metrics") else None
         drawn = figures_of(module, records.assign(standing=IN_REGIME), root)[0] if hasattr(module, "figures") else {}
     except Unusable as error:
         yield f"{experiment}: {error}."
-        return
+        return None
     path = replication.folder / "claims.yaml"
     columns = [] if metrics is None else [*metrics.columns, DIVERGED]
     for claim in load_claims(path):
@@ -172,6 +202,7 @@ def _unfit(replication: Replication, experiment: str, states: list[RunState]) ->
             except UserError as error:
                 yield _shown(str(error), replication)
     yield from _not_drawn(replication, experiment, drawn)
+    return list(drawn)
 
 
 def _not_drawn(replication: Replication, experiment: str, drawn: Mapping[str, Any]) -> Iterator[str]:

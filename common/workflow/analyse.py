@@ -19,7 +19,15 @@ from common.errors import UserError, told, writable
 from common.experiments.outcomes import Results, kind_of, read_rows
 from common.experiments.replication import Replication
 from common.figures import DIVERGED, IN_REGIME, OUTSIDE_REGIME, export, figure_title, placeholder, use_style
-from common.files import atomic_path, published, remove_abandoned, write_json
+from common.files import (
+    as_json,
+    atomic_path,
+    published,
+    read_json_or,
+    remove_abandoned,
+    write_if_changed,
+    write_json,
+)
 from common.workflow.analysis_output import Unusable, exported, figures_of, metrics_of
 from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
@@ -41,11 +49,15 @@ class Problem:
         return f"{self.experiment}: {self.sentence}"
 
 
-def analyse(replication: Replication, scale: str, folders: Folders) -> list[Problem]:
+def analyse(replication: Replication, scale: str, folders: Folders, *, track: bool = True) -> list[Problem]:
     """Write metrics, figures and verdicts of a paper into `analysis/<scale>/<paper>/`.
 
     Runs that are missing, failed, damaged or out of date are left out and named; an experiment whose metrics or
     figures fail is a problem, kept in problems.json beside them. Everything else is built.
+
+    Args:
+        track: write the estimates that git keeps (`reports/metrics`), too; of an experiment without runs here they
+            stay as they are.
 
     Raises:
         UserError: claims.yaml is not in order, or names an experiment or an axis that does not exist.
@@ -74,8 +86,9 @@ def analyse(replication: Replication, scale: str, folders: Folders) -> list[Prob
     verdicts = [verdict.to_json() for verdict in _judged(replication, scale, tables, failed, problems)]
     write_json(place / "state.json", {"digest": analysis_digest(replication)})
     write_json(place / "problems.json", [asdict(problem) for problem in problems])
-    if tracks_metrics(scale):
-        write_json(folders.root / "reports" / "metrics" / scale / f"{replication.name}.json", metric_file(verdicts))
+    if track and tracks_metrics(scale):
+        here = {state.run.experiment for state in states if state.current}
+        track_metrics(replication, scale, [verdict for verdict in verdicts if verdict["experiment"] in here])
     write_json(place / "verdicts.json", verdicts)
     return problems
 
@@ -233,13 +246,16 @@ def _why_nothing(states: Sequence[RunState]) -> str:
 
 
 def _why_incomplete(states: Sequence[RunState], standing: Mapping[str, str]) -> str | None:
-    """What is not as it was meant: "of 50 runs 2 diverged, 35 outside their regime"."""
+    """What is not as it was meant: "2 of 50 runs diverged, 35 outside their regime"."""
     counts: Counter[str] = Counter(state.outcome.status for state in states if state.outcome.status != "completed")
     counts.update(OUTSIDE_REGIME for state in states if standing[state.run.name] == OUTSIDE_REGIME)
     if not counts:
         return None
-    parts = [f"{count} {status.replace('_', ' ')}" for status, count in counts.items()]
-    return f"of {len(states)} runs {', '.join(parts)}"
+    (count, first), *others = [
+        (count, (status if count == 1 else status.replace("its", "their")).replace("_", " "))
+        for status, count in counts.items()
+    ]
+    return ", ".join([f"{count} of {len(states)} runs {first}", *(f"{count} {status}" for count, status in others)])
 
 
 def _remove_others(folder: Path, figures: Sequence[Mapping[str, Any]]) -> None:
@@ -282,8 +298,18 @@ def _run_entry(state: RunState, results: Results, predicted: Estimate) -> dict[s
     return entry
 
 
-def metric_file(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The DVC metric of a paper: each claim's estimate, interval and verdict."""
+def track_metrics(replication: Replication, scale: str, verdicts: Sequence[Mapping[str, Any]]) -> None:
+    """Put estimate, interval and verdict of these claims into the DVC metric of a paper.
+
+    Those of others stay as they are; a claim that there is no more goes.
+    """
+    path = replication.root / "reports" / "metrics" / scale / f"{replication.name}.json"
+    there_are = {claim.id for claim in claims.load_claims(replication.folder / "claims.yaml")}
+    known = read_json_or(path, {}) | _metrics_of(verdicts)
+    write_if_changed(path, as_json({name: facts for name, facts in known.items() if name in there_are}))
+
+
+def _metrics_of(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         verdict["id"]: {
             "estimate": verdict["estimate"],

@@ -24,7 +24,7 @@ def bring_up_to_date(replications: Mapping[str, Replication], scale: str, folder
                 print(f"{name}: making metrics, figures and verdicts of its runs.", file=sys.stderr, flush=True)
                 from common.workflow.analyse import analyse
 
-                analyse(replications[name], scale, folders)
+                analyse(replications[name], scale, folders, track=False)
                 os.utime(_verdicts(folders, scale, name), (0, 0))  # to Snakemake, which did not make them, they are due
         except ownership.AtWork as error:
             print(f"{name}: verdicts as they were before: {error}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Which replications there are: every directory under `replications/` with a paper.yaml."""
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from common.errors import UserError, suggestion
@@ -23,6 +23,9 @@ def discover(root: Path) -> dict[str, Replication]:
 def find(root: Path, name: str) -> Replication:
     """The replication `name`; raises `UserError` with the nearest names when there is none."""
     replications = discover(root)
+    paper, _, experiment = name.partition("/")
+    if experiment and paper in replications:
+        raise UserError(f"{name}: a whole replication is taken here: {paper}.")
     if name not in replications:
         raise UserError(f"there is no replication {name!r}{suggestion(name, replications)}")
     return replications[name]
@@ -35,6 +38,18 @@ def select(root: Path, target: str) -> tuple[Replication, str | None]:
     if experiment:
         replication.experiment(experiment)
     return replication, experiment or None
+
+
+def targeted(
+    root: Path, targets: Collection[str], scale: str
+) -> tuple[dict[str, Replication], Callable[[str, str], bool]]:
+    """The replications of `PAPER` and `PAPER/EXPERIMENT` as by `chosen`, and whether an experiment was asked for."""
+    named = [(replication.name, experiment) for replication, experiment in (select(root, one) for one in targets)]
+
+    def asked(paper: str, experiment: str) -> bool:
+        return not named or not {(paper, None), (paper, experiment)}.isdisjoint(named)
+
+    return chosen(root, dict.fromkeys(paper for paper, _ in named), scale)[0], asked
 
 
 def make_importable(root: Path) -> None:

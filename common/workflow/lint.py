@@ -113,6 +113,7 @@ def _misplaced(replication: Replication) -> list[str]:
 
 
 def _without_unit(replication: Replication) -> list[str]:
+    """One sentence that names the parameters, each once."""
     make_importable(replication.root)
     found: dict[str, None] = {}
     for experiment in replication.experiments:
@@ -120,5 +121,5 @@ def _without_unit(replication: Replication) -> list[str]:
         for name, field in parameters.model_fields.items():
             extra = field.json_schema_extra or {}
             if field.annotation in (int, float) and name != "seed" and not extra.get("unit"):
-                found[f'{experiment}.{name}: no unit; give one, "1" for a pure number.'] = None
-    return list(found)
+                found[name] = None
+    return [f'numeric parameters without a unit (that of a pure number is "1"): {", ".join(found)}.'] if found else []

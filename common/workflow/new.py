@@ -1,6 +1,7 @@
 """`replicate new`: a replication that runs at once, to be replaced by the paper's own."""
 
 import datetime
+import re
 from pathlib import Path
 from string import Template
 
@@ -25,11 +26,12 @@ def new(root: Path, name: str) -> list[Path]:
     folder = root / "replications" / name
     if folder.exists():
         raise UserError(f"{folder} exists already; choose another name.")
+    year, this_year = re.search(r"(19|20)\d\d", name), str(datetime.date.today().year)
     values = {
         "name": name,
         "title": name.replace("_", " ").capitalize(),
-        "key": f"{name}{datetime.date.today().year}",
-        "year": str(datetime.date.today().year),
+        "key": name if year else f"{name}{this_year}",
+        "year": year.group() if year else this_year,
     }
     written = []
     for template in sorted(_TEMPLATES.rglob("*.template")):

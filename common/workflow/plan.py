@@ -1,8 +1,8 @@
 """`replicate plan`: jobs, runs, which are current, and about how long the others take on this machine."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from common.experiments.calibration import here, ratio, reference, step_seconds
@@ -54,13 +54,16 @@ class JobPlan:
         return job_name(self.paper, self.experiment, self.id)
 
 
-def plan(replication: Replication, scale: str, results: Results) -> list[JobPlan]:
-    """The jobs of a paper at a scale."""
+def plan(
+    replication: Replication, scale: str, results: Results, asked: Callable[[str, str], bool] = lambda *_: True
+) -> list[JobPlan]:
+    """The jobs of a paper at a scale, with the runs of those experiments that were `asked` for alone."""
     identities = Identities(replication, results)
     timings = Timings(replication, scale, results)
     jobs = replication.jobs(scale)
     job_of = {run.path: job_name(job.paper, job.experiment, job.id) for job in jobs for run in job.runs}
-    return [_job_plan(job, identities, timings, job_of) for job in jobs]
+    mine = [replace(job, runs=tuple(run for run in job.runs if asked(job.paper, run.experiment))) for job in jobs]
+    return [_job_plan(job, identities, timings, job_of) for job in mine if job.runs]
 
 
 def _job_plan(job: Job, identities: Identities, timings: Timings, job_of: Mapping[Path, str]) -> JobPlan:

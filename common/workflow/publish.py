@@ -23,7 +23,7 @@ from common.experiments.outcomes import COMPUTED
 from common.experiments.provenance import git
 from common.experiments.replication import Replication
 from common.files import published, read_json, read_json_or, write_json
-from common.workflow.analyse import metric_file
+from common.workflow.analyse import track_metrics
 from common.workflow.rules import (
     Rule,
     check_older,
@@ -92,6 +92,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
     _write(analysis, place, made, scale, _decided_by(replication, claims, now))
+    track_metrics(replication, scale, [verdict for verdict in judged if verdict["experiment"] in made])
     return place
 
 
@@ -137,10 +138,7 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
         then = before.get(entry["id"])
         verdicts.append(then if then and close(then, entry) else entry)  # another machine rounds otherwise
     write_json(place / "verdicts.json", verdicts)
-    path = root / "reports" / "metrics" / scale / f"{replication.name}.json"
-    there_are = {claim.id for claim in load_claims(replication.folder / "claims.yaml")}
-    kept = {name: facts for name, facts in read_json_or(path, {}).items() if name in there_are}
-    write_json(path, {**kept, **metric_file(verdicts)})
+    track_metrics(replication, scale, verdicts)
     after = _entries(place / "verdicts.json")  # as they are read back: a tuple is a list there
     return [name for name in {**after, **before} if after.get(name) != before.get(name)]
 

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from common import workflow
 from common.cli import app
+from tests.conftest import Project
 
 FOLDER = Path(workflow.__file__).parent
 ELSEWHERE = {"list": "tables", "status": "tables"}
@@ -19,3 +21,9 @@ def test_what_a_command_does_is_in_the_file_of_its_name(name: str) -> None:
     assert path.is_file()
     if name not in {*LOWER, *ELSEWHERE}:
         assert path.read_text().startswith(f'"""`replicate {name}`'), "its first line names the command"
+
+
+@pytest.mark.parametrize("option", ["--compare", "--record-minutes"])
+def test_what_measures_whole_replications_refuses_a_single_experiment(option: str, in_process: Project) -> None:
+    refused = CliRunner().invoke(app, ["plan", "decay/descent", option])
+    assert "take whole replications: PAPER." in str(refused.exception)

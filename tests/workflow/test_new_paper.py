@@ -74,7 +74,7 @@ def test_lint_names_what_lacks_a_source_or_a_unit_and_a_file_that_is_no_experime
         for path, text in before.items():
             path.write_text(text)
     assert "claim fig1-more-draws-smaller-error has no locator" in said
-    assert "averaging.draws: no unit" in said
+    assert 'note: numeric parameters without a unit (that of a pure number is "1"): draws.\n' in said
     assert "replications/averages_of_draws/helper.py: config.yaml has no experiment 'helper'" in said
 
 

@@ -132,6 +132,30 @@ def test_a_search_without_a_full_match_shows_what_has_most_of_its_words(index: P
     assert shown(index) == 0
 
 
+def test_a_search_begins_with_what_we_find_on_it(index: Page) -> None:
+    answers, search = index.locator(".answers"), index.get_by_role("searchbox")
+    expect(answers).to_be_hidden()
+    before = index.locator(".entry").evaluate_all("all => all.map(e => e.textContent)")
+    search.fill("ranks correlate")
+    expect(answers.locator(".answer:visible")).to_contain_text(["Larger batches give a larger metric"])
+    expect(answers.get_by_role("link").first).to_have_attribute("href", "site/pacgen.html#gist")
+    index.get_by_role("checkbox", name="contradicted").check()
+    expect(answers).to_be_hidden()
+    index.get_by_role("checkbox", name="contradicted").uncheck()
+    search.fill("")
+    assert index.locator(".entry").evaluate_all("all => all.map(e => e.textContent)") == before
+
+
+def test_a_dark_screen_prints_on_white(browser: Browser, sample_site: Path) -> None:
+    with window(browser, scheme="dark") as page:
+        page.goto((sample_site / "index.html").as_uri())
+        colour = "getComputedStyle(document.body).backgroundColor"
+        assert page.evaluate(colour) == "rgb(17, 21, 26)"
+        page.emulate_media(media="print")
+        assert page.evaluate(colour) == "rgb(255, 255, 255)"
+        assert page.locator(".picture").first.evaluate("e => getComputedStyle(e).filter") == "none"
+
+
 def test_the_ledger_can_show_fragile_verdicts_alone(index: Page) -> None:
     index.get_by_role("checkbox", name="fragile").check()
     assert shown(index) == index.locator(".entry[data-fragile]").count() > 0

@@ -91,6 +91,7 @@ SYNTHESIS = [
         "belief": "with care",
         "text": "A metric may follow the gap, by {pacgen/fig3-gap-and-metric-agree}.",
         "claims": ["pacgen/fig3-gap-and-metric-agree", "pacgen/fig3-given-training-loss"],
+        "figure": "pacgen/batch_size/fig3",
     }
 ]
 

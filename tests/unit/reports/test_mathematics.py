@@ -42,7 +42,7 @@ def test_variables_powers_and_indices_are_set(text: str, shown: str) -> None:
     "text",
     [
         "A batch of a network, and I think so.",
-        "e.g. i.e. Fig. 4a, panel b, Table C",
+        "e.g. i.e. Fig. 4a, panel b, panels a to d, Table C",
         "Polyak’s heavy ball; Table 7’s difference",
         "fan_out, large_decay_nso and 2/fan_out",
         "fig1_map of table3_gap",

@@ -106,7 +106,9 @@ def test_a_story_runs_in_this_python_and_names_its_failures(root: Path, monkeypa
     assert "image/svg+xml" in picture["data"]
     said = "It *falls*. Printed: a line.\n\n- Larger batches give a larger gap"
     assert "".join(words["data"]["text/markdown"]).startswith(said)
-    assert "**Reproduced**: 0.83 (0.61 to 1 at 95 %, five seeds)." in "".join(words["data"]["text/markdown"])
+    assert "**Reproduced**: rank correlation 0.83 (0.61 to 1 at 95 %, five seeds)." in "".join(
+        words["data"]["text/markdown"]
+    )
 
 
 def test_a_figure_aside_has_its_caption_and_is_left_to_the_end_of_the_page(root: Path) -> None:

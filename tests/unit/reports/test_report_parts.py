@@ -22,6 +22,7 @@ from common.reports.text import (
     number,
     prose,
     ranges,
+    shared_beginning,
     without_exponents,
 )
 
@@ -94,6 +95,16 @@ def test_prose_keeps_emphasis_and_mathematics_and_escapes_the_rest() -> None:
     assert "<em>SGD</em>" in html
     assert "<math" in html
     assert "&lt; 2 &amp; &lt;em&gt;it" in html
+
+
+def test_what_statements_begin_with_together_is_said_once() -> None:
+    setting = "Modulo 97, with one layer (D2), "
+    assert shared_beginning([f"{setting}noise calms, too.", f"{setting}decay does not."]) == setting.strip()
+    assert shared_beginning([f"{setting}noise calms.", "On images noise calms."]) == ""
+    assert shared_beginning([f"{setting}noise calms."]) == ""
+    assert shared_beginning(["At 5 %, it falls.", "At 5 %, it rises."]) == ""
+    inside = "On the large network (thin, with a"
+    assert shared_beginning([f"{inside} b), it falls.", f"{inside} c), it rises."]) == ""
 
 
 @pytest.mark.parametrize(
@@ -267,7 +278,7 @@ def test_an_inlined_svg_keeps_its_references_and_shares_no_id_with_others() -> N
 
 def test_the_page_has_a_light_and_a_dark_equivalent_for_every_colour_of_the_figures() -> None:
     assert set(PAGE_COLOURS) == {INK, MUTED, GRID, FACE, *PALETTE}
-    light, dark = (TEMPLATES / "style.css").read_text().split("@media (prefers-color-scheme: dark)")
+    light, dark = (TEMPLATES / "style.css").read_text().split("@media screen and (prefers-color-scheme: dark)")
     for colour, variable in PAGE_COLOURS.items():
         name = variable[4:-1]
         assert name + ":" in light

@@ -84,7 +84,7 @@ def test_a_figure_has_its_verdicts_beside_it(page: Path) -> None:
     card = page.read_text().split('id="figure-batch_size-fig3"')[1].split("</figure>")[0]
     assert 'href="#claim-fig3-given-training-loss"' in card
     assert "<strong>Fig. 3 · gap &amp; metric</strong>" in card
-    assert "−0.12 (−0.31 to 0.07 at 95 %, five seeds)" in card
+    assert "−0.12 (−0.31 to 0.07 at 95\u00a0%, five seeds; asked: above 0.3)" in card
 
 
 def test_claims_of_the_document_come_first_theorems_and_arithmetic_last(fresh: Callable[..., Path]) -> None:
@@ -109,6 +109,8 @@ def test_the_index_has_a_card_a_replication_what_we_know_and_a_line_a_claim(inde
     assert any('<image href="site/pacgen/batch_size-fig3.svg"' in card for card in html.split('class="picture"')[1:])
     known = html.split('id="synthesis"')[1].split("</section>")[0]
     assert "With care:" in known
+    assert 'href="site/pacgen.html#figure-batch_size-fig3"' in known
+    assert '<image href="site/pacgen/batch_size-fig3.svg"' in known
     assert 'href="site/pacgen/fig3-gap-and-metric-agree.html"' in known
     assert html.count('<li class="entry ') == 3 * len(samples.VERDICTS)
 
@@ -318,7 +320,7 @@ def test_a_broken_file_of_the_analysis_is_named(
 
 def test_a_slip_in_paper_yaml_is_named_with_its_line(fresh: Callable[..., Path]) -> None:
     root = fresh(coverage=[{"item": "Fig. 1", "status": "replicate"}])
-    with pytest.raises(UserError, match=r"paper.yaml:\d+: coverage.0.status"):
+    with pytest.raises(UserError, match=r"paper.yaml:\d+: coverage.Fig. 1.status"):
         build_index(root, "laptop")
 
 

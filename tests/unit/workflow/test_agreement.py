@@ -36,6 +36,13 @@ def test_the_example_agrees_before_and_after_it_was_run(in_process: Project) -> 
             "    paper: {steps: many}\n    smoke: {steps: 20,",
             "replications/decay/config.yaml:8: descent.steps = 'many' at scale paper: Input should be a valid integer",
         ),
+        (
+            "config.yaml",
+            "together:",
+            "togther:",
+            "config.yaml:6: descent.togther: there is no such key; did you mean 'together'?",
+        ),
+        ("config.yaml", "    seed: 5", "    seed: a", ":5: descent.grid.seed: a whole number, a list or a mapping"),
         ("config.yaml", "  scales:", "  scales:\n    paper: {exclude: [{a: 1}]}", "at scale paper: exclude names 'a'"),
         ("descent.py", "import torch\n", "import torch\n\n1 / 0\n", "descent.py:7: ZeroDivisionError: division by"),
     ],
@@ -93,6 +100,10 @@ def test_claims_that_the_report_asks_for_and_that_there_are_not(in_process: Proj
          "descent: replications/decay/analysis/descent.py:10: ZeroDivisionError: division by zero."),
         ("analysis/descent.py", "    figure = Figure", "    1 / 0\n    figure = Figure",
          "analysis/descent.py:18: ZeroDivisionError: division by zero."),
+        ("report.py", 'figure("fig1")', 'figure("fig7")',
+         "replications/decay/report.py:10: no experiment draws a figure 'fig7'; did you mean 'fig1'?"),
+        ("report.py", 'figure("fig1")', 'figure("fig1", experiment="measurement")',
+         "replications/decay/report.py:10: no experiment draws a figure 'fig1'"),
     ],
 )  # fmt: skip
 def test_what_the_records_do_not_give(file: str, old: str, new: str, sentence: str, in_process: Project) -> None:
@@ -100,3 +111,15 @@ def test_what_the_records_do_not_give(file: str, old: str, new: str, sentence: s
     in_process.edit(file, old, new)
     (said,) = found(agreement.unfit_analyses, in_process)
     assert sentence in said
+
+
+def test_a_figure_that_two_experiments_draw_is_asked_for_with_its_experiment(in_process: Project) -> None:
+    execute(in_process)
+    drawing = "\n\ndef figures(records):\n    return {'fig1': Figure()}\n"
+    path = in_process.file("analysis/measurement.py")
+    path.write_text(f"from matplotlib.figure import Figure\n{path.read_text()}{drawing}")
+    assert found(agreement.unfit_analyses, in_process) == [
+        "replications/decay/report.py:10: descent and measurement draw a figure 'fig1'; say which with experiment=."
+    ]
+    in_process.edit("report.py", 'figure("fig1")', 'figure("fig1", [], "descent")')
+    assert found(agreement.unfit_analyses, in_process) == []

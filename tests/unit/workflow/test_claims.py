@@ -1,8 +1,13 @@
 """`replicate claims` speaks of the runs that there are, although no analysis was made of them yet."""
 
-import pytest
+import json
 
+import pytest
+from typer.testing import CliRunner
+
+from common.cli import app
 from common.locks import lock
+from common.workflow.analyse import analyse
 from common.workflow.claims import bring_up_to_date, claim_rows
 from tests.conftest import Project
 from tests.unit.experiments.test_execution import execute
@@ -32,3 +37,34 @@ def test_verdicts_follow_runs_and_rules(in_process: Project, capsys: pytest.Capt
     assert "verdicts as they were before: another `make reports` is at work" in capsys.readouterr().err
     bring_up_to_date({"decay": in_process.replication()}, "smoke", in_process.folders)
     assert "decidable from" not in str(verdicts(in_process)).lower()
+
+
+def test_asking_for_verdicts_leaves_the_estimates_that_git_keeps(in_process: Project) -> None:
+    execute(in_process, scale="laptop")
+    kept = in_process.root / "reports/metrics/laptop/decay.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("as published")
+    bring_up_to_date({"decay": in_process.replication()}, "laptop", in_process.folders)
+    assert kept.read_text() == "as published"
+    assert "no analysis" not in str(claim_rows({"decay": in_process.replication()}, "laptop", in_process.folders))
+
+
+def test_a_build_leaves_the_estimates_of_experiments_without_runs_here(in_process: Project) -> None:
+    kept = in_process.root / "reports/metrics/laptop/decay.json"
+    kept.parent.mkdir(parents=True)
+    claim, gone = "fig1-larger-steps-descend-faster", "a-claim-that-was-dropped"
+    kept.write_text(json.dumps({claim: {"estimate": 3.0, "verdict": "reproduced"}, gone: {}}))
+    analyse(in_process.replication(), "laptop", in_process.folders)
+    assert json.loads(kept.read_text()) == {claim: {"estimate": 3.0, "verdict": "reproduced"}}
+
+
+def test_metrics_that_fail_are_told_with_their_line_and_exit_code(in_process: Project) -> None:
+    execute(in_process)
+    in_process.edit("analysis/descent.py", "    last = records", "    1 / 0\n    last = records")
+    told = "decay/descent: metrics failed: replications/decay/analysis/descent.py:10: ZeroDivisionError"
+    asked = CliRunner().invoke(app, ["claims", "decay/descent", "--scale", "smoke"])
+    assert asked.exit_code == 1
+    assert told in asked.output
+    other = CliRunner().invoke(app, ["claims", "decay/measurement", "--scale", "smoke"])
+    assert other.exit_code == 0
+    assert told not in other.output

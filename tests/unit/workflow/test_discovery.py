@@ -15,6 +15,7 @@ from common.experiments.replication import Replication
 from common.workflow import discovery
 from common.workflow.discovery import discover, healthy
 from common.workflow.graph import default_scale
+from common.workflow.plan import plan
 from common.workflow.sync import pipeline_text
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
@@ -151,3 +152,19 @@ def test_a_user_without_a_home_has_a_cache_among_the_temporary_files() -> None:
     done = subprocess.run([sys.executable, "-c", preamble + code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith(f"hessian-replications-{os.getuid()}")
+
+
+def test_an_experiment_is_asked_for_by_its_path_and_refused_where_a_replication_is_taken(two: Project) -> None:
+    first, second = discover(two.root)
+    found, asked = discovery.targeted(two.root, [f"{first}/descent", second], "smoke")
+    assert list(found) == [first, second]
+    assert asked(first, "descent")
+    assert asked(second, "measurement")
+    assert not asked(first, "measurement")
+    plans = plan(found[first], "smoke", two.folders.store, asked)
+    assert sum(job.runs for job in plans) == len(found[first].runs("descent", "smoke"))
+    assert discovery.targeted(two.root, [], "smoke")[1](second, "descent")
+    with pytest.raises(UserError, match=f"^{first}/descent: a whole replication is taken here: {first}.$"):
+        discovery.find(two.root, f"{first}/descent")
+    with pytest.raises(UserError, match="has no experiment 'decsent'; did you mean 'descent'"):
+        discovery.targeted(two.root, [f"{first}/decsent"], "smoke")

@@ -1,0 +1,21 @@
+"""`replicate new` takes what it can from the name."""
+
+import datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from common.workflow.new import new
+
+THIS_YEAR = datetime.date.today().year
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "year"),
+    [("blanc2020noise", "blanc2020noise", 2020), ("label_noise", f"label_noise{THIS_YEAR}", THIS_YEAR)],
+)
+def test_a_year_in_the_name_is_that_of_the_paper(name: str, key: str, year: int, tmp_path: Path) -> None:
+    new(tmp_path, name)
+    paper = yaml.safe_load((tmp_path / "replications" / name / "paper.yaml").read_text())
+    assert (paper["key"], paper["year"]) == (key, year)
