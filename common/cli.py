@@ -507,6 +507,8 @@ def measure(
     ] = 0,
     json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the spectral density: X.svg (and X.png, X.csv).")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="For texts: tokenizer.json, or vocab.txt (WordPiece).")] = None,
+    length: Annotated[int, typer.Option(min=2, help="Tokens at which texts are cut off.")] = 128,
 ) -> None:
     """Measure the curvature of your own model on a registered data set (docs/toolkit.md)."""
     from common.workflow import measure as measuring
@@ -524,6 +526,8 @@ def measure(
         budget=budget,
         seed=seed,
         plot=plot,
+        tokenizer=tokenizer,
+        length=length,
     )
     result = measuring.run(request)
     if leads():

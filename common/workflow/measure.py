@@ -15,6 +15,7 @@ from torch import nn
 from common.datasets import Dataset, Split
 from common.datasets import entry as data_entry
 from common.datasets import load as load_data
+from common.datasets.text_collections import text_of
 from common.errors import DataUnavailable, UserError
 from common.hessian import (
     MEASURES,
@@ -28,10 +29,19 @@ from common.hessian import (
     measure,
     spectrum,
 )
+from common.hessian.chunks import Inputs, map_inputs, take
 from common.hessian.measure import DEFAULT
 from common.hessian.ranks import Ranks
 from common.workflow.launched import launched
-from common.workflow.user_models import check_outputs, load_model, load_weights, named, one_line, read_checkpoint
+from common.workflow.user_models import (
+    load_model,
+    load_weights,
+    named,
+    one_line,
+    read_checkpoint,
+    tokenised,
+    with_tensor_outputs,
+)
 
 LOSSES: dict[str, type[nn.Module]] = {"cross_entropy": nn.CrossEntropyLoss, "mse": nn.MSELoss}
 SPLITS = ("train", "test")
@@ -52,6 +62,7 @@ class Request:
         images: a random subset of so many examples, drawn by `seed`; None means `IMAGES`, or all if there are fewer.
         what: names of measures, comma-separated; empty for the default ones, "all" for all.
         budget: gradient-equivalents for each measure, and for the spectrum.
+        tokenizer, length: of a data set of texts: what makes tokens of them, and how many at most.
         plot: the spectral density goes to this file and to its neighbours .svg, .png and .csv.
 
     Raises:
@@ -69,6 +80,8 @@ class Request:
     budget: float = 500.0
     seed: int = 0
     plot: Path | None = None
+    tokenizer: Path | None = None
+    length: int = 128
 
     def __post_init__(self) -> None:
         module, _, factory = self.model.partition(":")
@@ -114,14 +127,16 @@ def _measured(request: Request, ranks: Ranks) -> dict[str, Any]:
     weights = None if request.checkpoint is None else read_checkpoint(request.checkpoint)
     dataset, split, inputs, labels = examples(request)
     # Shapes first: a pass makes parameters of lazy modules, which the weights then fill.
-    check_outputs(request.model, model, _like(model, inputs[:2]), dataset)
+    readable = with_tensor_outputs(request.model, model, _like(model, take(inputs, slice(2))), dataset)
     if weights is not None and request.checkpoint is not None:
         load_weights(model, weights, request.checkpoint)
     inputs = _like(model, inputs)
-    targets = labels if request.loss == "cross_entropy" else nn.functional.one_hot(labels, dataset.classes).to(inputs)
+    targets = labels
+    if request.loss == "mse":
+        targets = nn.functional.one_hot(labels, dataset.classes).to(next(model.parameters(), torch.empty(0)))
     try:
         data = (inputs, targets) if ranks.count == 1 else Divided((inputs, targets))
-        problem = Problem(model, LOSSES[request.loss](), data)
+        problem = Problem(readable, LOSSES[request.loss](), data)
     except RanksApart:
         raise
     except ValueError as error:
@@ -175,24 +190,25 @@ def show(result: Mapping[str, Any]) -> None:
     data = result["data"]
     processes = f", {result['processes']} processes" if result["processes"] > 1 else ""
     console.print(
-        f"{data['name']}/{data['split']}, {result['images']:,} of {result['images_of_split']:,} images, "
+        f"{data['name']}/{data['split']}, {result['images']:,} of {result['images_of_split']:,} examples, "
         f"{result['loss']}, seed {result['seed']}{processes}\n"
     )
     Console(highlight=False).print(table)
     console.print(
-        "\n± one standard error over the random draws, the images held fixed (λ₁ and s: of Lanczos's method). "
-        "g: one gradient over the images."
+        "\n± one standard error over the random draws, the examples held fixed (λ₁ and s: of Lanczos's method). "
+        "g: one gradient over the examples."
     )
     if result["spectrum"]:
         figure = result["spectrum"]
         console.print(f"Spectrum: {', '.join(figure['files'])} ({figure['method']}, {figure['cost']:.0f} gradients).")
 
 
-def examples(request: Request) -> tuple[Dataset, Split, torch.Tensor, torch.Tensor]:
+def examples(request: Request) -> tuple[Dataset, Split, Inputs, torch.Tensor]:
     """The data set, the split's subset, its inputs and labels.
 
-    Bytes are standardised for each channel by mean and deviation of the whole training split, whatever split is
-    measured; inputs that are stored as floats are taken as they are.
+    Texts become tokens by the tokenizer of the request. Other bytes are standardised for each channel by mean and
+    deviation of the whole training split, whatever split is measured; inputs that are stored as floats are taken as
+    they are.
     """
     try:
         dataset = load_data(request.data)
@@ -200,6 +216,10 @@ def examples(request: Request) -> tuple[Dataset, Split, torch.Tensor, torch.Tens
         raise UserError(one_line(error, whole=True)) from error
     whole = dataset.train if request.split == "train" else dataset.test
     split = whole.subset(min(IMAGES, len(whole)) if request.images is None else request.images, request.seed)
+    if request.tokenizer is not None:
+        if split.inputs.dtype != torch.uint8 or split.inputs.ndim != 2:
+            raise UserError(f"{request.data} holds no texts: leave --tokenizer out.")
+        return dataset, split, tokenised(text_of(split.inputs), request.tokenizer, request.length), split.targets
     if split.inputs.dtype != torch.uint8:
         return dataset, split, split.as_float(), split.targets
     try:
@@ -209,9 +229,9 @@ def examples(request: Request) -> tuple[Dataset, Split, torch.Tensor, torch.Tens
     return dataset, split, inputs, split.targets
 
 
-def _like(model: nn.Module, inputs: torch.Tensor) -> torch.Tensor:
+def _like(model: nn.Module, inputs: Inputs) -> Inputs:
     first = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    return inputs.to(first.device, first.dtype)
+    return map_inputs(inputs, lambda t: t.to(first.device, first.dtype if t.is_floating_point() else t.dtype))
 
 
 def _row(problem: Problem, name: str, request: Request) -> dict[str, Any]:

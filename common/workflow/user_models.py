@@ -12,7 +12,9 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from common.datasets import Dataset
+from common.datasets.homes import make_importable
 from common.errors import UserError
+from common.hessian.chunks import Inputs
 
 NESTED = ("state_dict", "model_state_dict", "model")
 """Keys under which training scripts put the weights in a .pt file, beside the optimiser's state and such."""
@@ -23,6 +25,7 @@ def load_model(name: str, seed: int = 0) -> nn.Module:
 
     Torch's generator is seeded before, so that weights which no checkpoint replaces are the same again.
     """
+    make_importable()  # transformers and others import torchvision
     module_name, _, factory_name = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
@@ -101,24 +104,75 @@ def _not_plain(value: torch.Tensor) -> str | None:
     return None
 
 
-def check_outputs(name: str, model: nn.Module, inputs: torch.Tensor, dataset: Dataset) -> None:
-    """A `UserError` unless `model`, called `name`, gives one output for each class of these inputs of `dataset`."""
-    shape = tuple(inputs.shape[1:])
+class Logits(nn.Module):
+    """The `logits` of a model that returns more, as those of `transformers` do."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs: torch.Tensor, **named_inputs: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.model(*inputs, **named_inputs).logits
+        return logits
+
+
+def with_tensor_outputs(name: str, model: nn.Module, inputs: Inputs, dataset: Dataset) -> nn.Module:
+    """The model, or its `Logits` if it returns more than a tensor.
+
+    Raises:
+        UserError: the model, called `name`, does not give one output for each class of these inputs of `dataset`.
+    """
+    by_name = isinstance(inputs, dict)
+    shape = ", ".join(inputs) if by_name else f"of shape {tuple(inputs.shape[1:])}"
+    count = len(next(iter(inputs.values())) if by_name else inputs)
     try:
         with torch.no_grad():
-            outputs = model(inputs)
+            outputs = model(**inputs) if by_name else model(inputs)
     except (Exception, SystemExit) as error:  # whatever the user's code does
-        raise UserError(
-            f"{name} does not take the inputs of {dataset.name}, of shape {shape}: {named(error)}."
-        ) from error
+        raise UserError(f"{name} does not take the inputs of {dataset.name}, {shape}: {named(error)}.") from error
+    if isinstance(getattr(outputs, "logits", None), torch.Tensor):
+        model, outputs = Logits(model), outputs.logits
     if not isinstance(outputs, torch.Tensor):
         raise UserError(f"{name} gives {_kind_of(outputs)} where one tensor of outputs is needed.")
-    if outputs.shape != (len(inputs), dataset.classes):
+    if outputs.shape != (count, dataset.classes):
         raise UserError(
-            f"{name} gives outputs of shape {tuple(outputs.shape)} for {len(inputs)} images of "
-            f"{dataset.name}, which does not fit its labels: ({len(inputs)}, {dataset.classes}) is needed, one output "
+            f"{name} gives outputs of shape {tuple(outputs.shape)} for {count} examples of "
+            f"{dataset.name}, which does not fit its labels: ({count}, {dataset.classes}) is needed, one output "
             "for each class."
         )
+    return model
+
+
+def tokenised(texts: list[str], path: Path, length: int) -> dict[str, torch.Tensor]:
+    """Texts (a pair separated by a tab) as what a text model of `transformers` takes, each [n, length at most].
+
+    Args:
+        path: tokenizer.json of a saved tokenizer, or vocab.txt of an uncased WordPiece one.
+        length: tokens at which texts are cut off.
+
+    Raises:
+        UserError: no such file, or none that holds a tokenizer; the package tokenizers is not installed.
+    """
+    try:
+        from tokenizers import BertWordPieceTokenizer, Tokenizer
+    except ModuleNotFoundError as error:
+        raise UserError("--tokenizer needs the package tokenizers: install the extra `full`.") from error
+    if not path.is_file():
+        raise UserError(f"There is no tokenizer {path}.")
+    try:
+        uncased = path.suffix == ".txt"
+        tokenizer = BertWordPieceTokenizer(str(path), lowercase=True) if uncased else Tokenizer.from_file(str(path))
+    except Exception as error:  # of a type of its own
+        raise UserError(f"{path} cannot be read as a tokenizer: {one_line(error)}.") from error
+    tokenizer.enable_truncation(length)
+    if tokenizer.padding is None:
+        tokenizer.enable_padding()
+    found = tokenizer.encode_batch([tuple(text.split("\t", 1)) if "\t" in text else text for text in texts])
+    columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+    inputs = {name: torch.tensor([getattr(row, column) for row in found]) for name, column in columns.items()}
+    if not inputs["token_type_ids"].any():
+        del inputs["token_type_ids"]
+    return inputs
 
 
 def load_weights(model: nn.Module, weights: dict[str, torch.Tensor], path: Path) -> None:

@@ -15,11 +15,14 @@ from safetensors.torch import save_file
 from torch import nn
 
 from common.cli import main
+from common.datasets import load
 from common.hessian import Hessian, Problem
 from common.hessian import dense as dense_matrix
 from tests.conftest import make_project
 
 NETS = """
+from types import SimpleNamespace
+
 import torch
 from torch import nn
 
@@ -66,6 +69,23 @@ class Fails(nn.Linear):
 def lacks_a_key(): return Fails(KeyError("logits"), 0)
 def ends_the_process(): return Fails(SystemExit(0), 0)
 def takes_two(): return Fails(IndexError("the third"), 2)
+
+class Answers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Flatten(), nn.Linear(8, 3))
+
+    def forward(self, x): return SimpleNamespace(logits=self.inner(x), hidden=None)
+
+class Reads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.out = nn.Embedding(9, 4), nn.Linear(4, 3)
+
+    def forward(self, input_ids, attention_mask):
+        mask = attention_mask[..., None].to(self.out.weight)
+        return self.out((self.table(input_ids) * mask).sum(1) / mask.sum(1))
+
 def on_meta(): return nn.Linear(8, 3, device="meta")
 def of_complex_numbers(): return nn.Linear(8, 3, dtype=torch.complex64)
 number = 3
@@ -101,8 +121,20 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "files": files, "splits": {"train": ["train.safetensors"], "test": ["test.safetensors"]},
         "sources": [{"kind": "mirror", "folders": ["dots"]}],
     }  # fmt: skip
+    texts = torch.zeros(6, 12, dtype=torch.uint8)
+    for row, text in zip(texts, (b"good film", b"bad", b"film", b"good good", b"bad film", b"a"), strict=True):
+        row[: len(text)] = torch.tensor(list(text), dtype=torch.uint8)
+    written = {**entry, "files": [], "sources": [{"kind": "mirror", "folders": ["texts"]}]}
+    (mirror.parent / "texts").mkdir()
+    for name in ("train", "test"):
+        path = mirror.parent / "texts" / f"{name}.safetensors"
+        save_file({"inputs": texts, "targets": torch.tensor([0, 1, 2, 0, 1, 2])}, path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        written["files"].append({"name": path.name, "size": path.stat().st_size, "sha256": digest})
+    words = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "a")
+    (root / "vocab.txt").write_text("\n".join(words) + "\n")
     lost = {**entry, "sources": [{"kind": "mirror", "folders": ["lost"]}]}
-    (root / "data" / "registry.yaml").write_text(yaml.safe_dump({"dots": entry, "lost": lost}))
+    (root / "data" / "registry.yaml").write_text(yaml.safe_dump({"dots": entry, "lost": lost, "texts": written}))
     (root / "nets.py").write_text(NETS)
     (root / "fails.py").write_text("import nowhere_to_be_found")
     monkeypatch.setenv("REPLICATIONS_CACHE", str(tmp_path / "cache"))
@@ -171,7 +203,7 @@ def test_the_table_and_the_plot(place: Path, measure: Measure) -> None:
     done = measure("nets:small", "--data", "dots", "--images", "40", "--seed", "2", "--plot", "out/s.svg")
     assert done.code == 0, done.err
     assert "nets:small, 63 parameters, weights as the factory makes them" in done.out
-    assert "dots/train, 40 of 60 images, cross_entropy, seed 2" in done.out
+    assert "dots/train, 40 of 60 examples, cross_entropy, seed 2" in done.out
     assert [name in done.out for name in ("Tr H", "λ₁", "±", "converged", "cost (g)")] == [True] * 5
     assert sorted(os.listdir("out")) == ["s.csv", "s.png", "s.svg"]
     assert measure("nets:small", "--data", "dots", "--images", "40", "--seed", "2", "--plot", "out/s.svg") == done
@@ -207,6 +239,32 @@ def test_of_tied_parameters_a_file_may_hold_one(place: Path, measure: Measure) -
     assert json.loads(done.out)["parameters"] == 64 + 8 + 8 + 27
 
 
+def test_logits_of_a_model_that_returns_more_are_measured(place: Path, measure: Measure) -> None:
+    answer = measure("nets:Answers", "--data", "dots", "--what", "ggn_trace", "--json")
+    assert answer.code == 0, answer.err
+    [row] = json.loads(answer.out)["measures"]
+    torch.manual_seed(0)
+    inner = make("Answers").inner
+    dots = load("dots").train
+    inputs = dots.standardised(*dots.channel_statistics(), dtype=torch.float64).float()
+    exact = dense_matrix(Hessian(Problem(inner, nn.CrossEntropyLoss(), (inputs, dots.targets)))).trace()
+    assert row["value"] == pytest.approx(float(exact), rel=1e-4)  # of a linear classifier H = G
+    assert row["method"] == "exact GGN trace"
+
+
+def test_texts_are_measured_as_tokens(place: Path, measure: Measure) -> None:
+    answer = measure(
+        "nets:Reads", "--data", "texts", "--tokenizer", "vocab.txt", "--length", "4", "--what", "loss", "--json"
+    )
+    assert answer.code == 0, answer.err
+    [row] = json.loads(answer.out)["measures"]
+    torch.manual_seed(0)
+    model = make("Reads")
+    ids = torch.tensor([[2, 5, 7, 3], [2, 6, 3, 0], [2, 7, 3, 0], [2, 5, 5, 3], [2, 6, 7, 3], [2, 8, 3, 0]])
+    outputs = model(ids, (ids > 0).long())
+    assert row["value"] == pytest.approx(nn.functional.cross_entropy(outputs, torch.tensor([0, 1, 2] * 2)).item())
+
+
 MISTAKES = {
     "no factory": (["nets"], "write module:factory"),
     "no such module": (["nots:small"], "There is no module 'nots'"),
@@ -216,10 +274,10 @@ MISTAKES = {
     "arguments needed": (["nets:needs"], "called without arguments, failed: TypeError"),
     "a factory that fails": (["nets:broken"], "called without arguments, failed: KeyError: 'weights'"),
     "no module returned": (["nets:text"], "returns an object of type str"),
-    "outputs do not fit labels": (["nets:wide"], "gives outputs of shape (2, 4) for 2 images of dots"),
+    "outputs do not fit labels": (["nets:wide"], "gives outputs of shape (2, 4) for 2 examples of dots"),
     "inputs do not fit": (["nets:other"], "does not take the inputs of dots, of shape (2, 2, 2)"),
     "two outputs": (["nets:pair"], "an object of type tuple where one tensor of outputs is needed"),
-    "no such data set": (["nets:small", "--data", "dotz"], "did you mean dots or lost?"),
+    "no such data set": (["nets:small", "--data", "dotz"], "did you mean dots"),
     "unavailable": (["nets:small", "--data", "lost"], "The data set lost is not available"),
     "no such measure": (["nets:small", "--what", "loss,hess"], "'hess' is not a measure"),
     "no such split": (["nets:small", "--split", "validation"], "'validation' is not a split"),
@@ -228,6 +286,9 @@ MISTAKES = {
     "relative error": (["nets:small", "--relative-error", "0"], "must lie between 0 and 1"),
     "budget": (["nets:small", "--budget", "nan"], "must be a positive number"),
     "plot": (["nets:small", "--plot", "s.pdf"], "name a file that ends in .svg or .png"),
+    "no tokenizer": (["nets:Reads", "--data", "texts", "--tokenizer", "no.json"], "There is no tokenizer no.json."),
+    "rubbish for a tokenizer": (["nets:Reads", "--data", "texts", "--tokenizer", "rubbish.pt"], "read as a tokenizer"),
+    "a tokenizer for images": (["nets:small", "--tokenizer", "vocab.txt"], "dots holds no texts"),
     "no checkpoint": (["nets:small", "--checkpoint", "no.pt"], "There is no checkpoint no.pt."),
     "no checkpoint's ending": (["nets:small", "--checkpoint", "w.bin"], "must end in .safetensors, .pt or .pth"),
     "another model's": (["nets:wide", "--checkpoint", "w.pt"], "gives outputs of shape"),
