@@ -255,11 +255,17 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True)
 class ParameterField:
-    """A field of `Parameters` as the file states it; of one that names a data set, the default, too."""
+    """A field of `Parameters` as the file states it.
+
+    Attributes:
+        default: of one that names a data set.
+        written: the default as it is written, whatever the field is; '' where there is none.
+    """
 
     name: str
     names_dataset: bool
     default: str | None
+    written: str = ""
 
 
 def parameter_fields(
@@ -305,14 +311,15 @@ def _owner(sources: Sources, module: Module, name: str, heir: str) -> list[Key]:
 
 
 def _field(module: Module, statement: ast.AnnAssign, name: str) -> ParameterField:
-    if not any(isinstance(node, ast.Name) and node.id == "DatasetName" for node in ast.walk(statement.annotation)):
-        return ParameterField(name, False, None)
     value: ast.expr | None = statement.value
     if isinstance(value, ast.Call):
         value = value.args[0] if value.args else None
+    written = ast.unparse(value) if value else ""
+    if not any(isinstance(node, ast.Name) and node.id == "DatasetName" for node in ast.walk(statement.annotation)):
+        return ParameterField(name, False, None, written)
     default = value.value if isinstance(value, ast.Constant) else value
     if default is not None and not isinstance(default, str):
         raise UserError(
             f"{module.path}:{statement.lineno}: {name}: the default of a DatasetName must be a plain string."
         )
-    return ParameterField(name, True, default)
+    return ParameterField(name, True, default, written)

@@ -96,7 +96,7 @@ def _settings(claim: Claim, replication: Replication, scale: str) -> str:
 def rules_at(replication: Replication, commit: str, scale: str) -> dict[str, Rule]:
     """What decided each claim at a commit; of a commit that is laid out otherwise only what claims.yaml says."""
     claims = claims_at(replication, commit)
-    with _files_of(replication, commit) as root:
+    with files_of(replication, commit) as root:
         try:
             return rules(find(root, replication.name), scale, claims.values())
         except UserError:
@@ -119,7 +119,7 @@ def metrics_at(replication: Replication, experiment: str, records: Path, commit:
     Computed by a process of its own, from the files of that commit.
     """
     analysis = f"replications.{replication.name}.analysis.{experiment}"
-    with _files_of(replication, commit) as root:
+    with files_of(replication, commit) as root:
         rows = root / "rows.json"
         command = [sys.executable, "-c", _FORMER_METRICS, analysis, str(records), str(rows)]
         done = subprocess.run(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True)
@@ -266,13 +266,16 @@ def check_older(claim: Claim, now: Rule, then: Rule | None, commit: str, *, seed
 
 
 @contextmanager
-def _files_of(replication: Replication, commit: str) -> Iterator[Path]:
+def files_of(replication: Replication, commit: str, beside: Sequence[str] = ("common", "data")) -> Iterator[Path]:
     """The replication and our code at a commit, in a folder for the time being.
+
+    Args:
+        beside: the other folders that are wanted.
 
     Raises:
         UserError: the history here does not hold the commit.
     """
-    paths = ["common", "data", f"replications/{replication.name}"]
+    paths = [*beside, f"replications/{replication.name}"]
     there = [path for path in paths if git(replication.root, "cat-file", "-t", f"{commit}:{path}") == "tree\n"]
     packed = subprocess.run(["git", "-C", str(replication.root), "archive", commit, *there], capture_output=True)
     if packed.returncode:

@@ -11,6 +11,7 @@ from common.claims import Claim, load_claims
 from common.errors import UserError
 from common.experiments.replication import Replication
 from common.files import write_json
+from common.workflow.disclosure import undisclosed_settings
 from common.workflow.publish import _check_older, _same_numbers
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
@@ -334,3 +335,41 @@ def test_the_history_of_a_rule_is_printed_and_broken_ones_are_named(committed: P
         "statement “It stays.”",
         "    seen at scale laptop: seeds 0, 1",
     ]
+
+
+def test_settings_that_published_evidence_had_are_named_until_an_entry_that_is_younger_keeps_them(
+    committed: Project,
+) -> None:
+    place = committed.root / "reports/published/laptop/decay"
+
+    def evidence(finished: str) -> None:
+        write_json(place / "verdicts.json", [{"id": FIRST, "verdict": "reproduced"}])
+        write_json(place / "provenance.json", {"experiments": {"descent": {"finished": finished}}})
+        committed.commit(f"evidence of {finished}")
+
+    def named() -> list[str]:
+        replication = committed.replication()
+        return [sentence.split(" (")[1].split(")")[0] for sentence in undisclosed_settings(replication)]
+
+    amend(committed, date="2099-01-01", reason="before the evidence", former={"settings": "10 steps"})
+    evidence("one")
+    assert named() == []
+    committed.edit("config.yaml", "base: {steps: 40}", "base: {steps: 50}")
+    assert named() == ["steps from 40.0 to 50.0"]
+    evidence("two")
+    assert named() == ["steps from 40.0 to 50.0"], "whether or not there is new evidence"
+    committed.edit("config.yaml", "base: {steps: 50}", "base: {steps: 40}")
+    assert named() == ["steps from 50.0 to 40.0"], "what is back needs no entry, and what was in between does"
+    committed.edit("claims.yaml", "'settings': '10 steps'", "'settings': '10 steps; workstation: 7 steps'")
+    assert len(named()) == 1, "an entry of another scale"
+    former = "{date: 2099-01-01, reason: for time, former: {settings: '50 steps'}}"
+    committed.edit("claims.yaml", "  amended: [", f"  amended: [{former}, ")
+    assert named() == []
+    committed.edit("config.yaml", "3.0]\n    seed: 5\n  together", "3.0]\n    seed: 6\n  together")
+    assert named() == ["seed from 0.0, 1.0, 2.0, 3.0, 4.0 to 0.0, 1.0, 2.0, 3.0, 4.0, 5.0"], "steps are no seeds"
+    committed.edit("claims.yaml", "'50 steps'", "'50 steps, five seeds'")
+    assert len(named()) == 0
+    committed.edit("descent.py", "pause: float = Field(0.0", "pause: float = Field(0.1")
+    assert named() == ["pause from 0.0 to 0.1; steps from 50.0 to 40.0"], (
+        "two forms that are not the present one, one entry"
+    )
