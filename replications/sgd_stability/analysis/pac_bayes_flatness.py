@@ -36,7 +36,8 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     `…_best`: a version's right-hand side at its best σ; `…_margin` what it exceeds the gap by; `tightest` the least of
     the valid versions; `complexity_share` the part of the complexity in the version with the maximum and the prior at
     the initial weights. `free_margin_as_assumed` is `free_margin` over those σ alone where the theorem's assumption
-    holds, that noise does not lower the test loss; missing where it holds at none. `log10_noise_over_ball`: noise
+    holds, that noise does not lower the test loss; missing where it holds at none. `free_fails_as_assumed`: whether
+    `free` lies below the gap at some such σ, 1 or 0. `log10_noise_over_ball`: noise
     of standard deviation σ against the worst step of length σ. `assumption_margin`: the least E L(θ + ε) − L(θ)
     over σ, on test images. `union_price`: relative cost of the grids.
     """
@@ -49,6 +50,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         table[f"{version}_margin"] = table[f"{version}_best"] - table["gap"]
     assumed = rows[rows["test_noise_rise"] >= 0].groupby("run", sort=False)["free"].min()
     table["free_margin_as_assumed"] = assumed - table["gap"]
+    table["free_fails_as_assumed"] = (table["free_margin_as_assumed"] < 0).astype(float)
     table["tightest"] = table[["corrected_best", "initial_best", "direct_best"]].min(axis=1)
     best = rows.loc[groups["initial"].idxmin()].set_index("run")
     table["complexity_share"] = best["complexity_initial"] / best["initial"]
