@@ -27,7 +27,7 @@ def by_seed(claim: Claim, cells: Cells) -> Array:
     """
     estimate = claim.estimate
     match estimate:
-        case estimates.Exact():
+        case estimates.EveryOne():
             return cells.values(estimate.metric).ravel()
         case estimates.Mean():
             return np.asarray(cells.values(estimate.metric).mean(-1))

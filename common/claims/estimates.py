@@ -227,17 +227,28 @@ class DifferenceOfCorrelations(_Association):
         return tuple(dict.fromkeys((self.of.x, self.of.y, self.minus.x, self.minus.y, *self.given)))
 
 
-class Exact(_OneMetric):
-    """A deterministic number, or one computed from published summaries: value ± `tolerance`, no n.
-
-    With `over` the claim holds for every setting (the one deepest on the wrong side is judged); here seed may be an
-    axis like any other.
-    """
+class EveryOne(_OneMetric):
+    """Numbers of which none has seeds to spread over: with `over` the claim holds for every setting, the one deepest on
+    the wrong side is judged, and seed may be an axis like any other."""
 
     stochastic: ClassVar[bool] = False
 
+
+class Exact(EveryOne):
+    """A deterministic number, or one computed from published summaries: value ± `tolerance`, no n."""
+
     kind: Literal["exact"]
     tolerance: float = Field(0.0, ge=0, allow_inf_nan=False)
+
+
+class Measured(EveryOne):
+    """A number that each run knows to a standard error of its own, the metric `error`: value ± 1.96 of it, no n."""
+
+    kind: Literal["measured"]
+    error: str
+
+    def variables(self) -> tuple[str, ...]:
+        return (self.metric, self.error)
 
 
 AnyEstimate = Annotated[
@@ -251,6 +262,7 @@ AnyEstimate = Annotated[
     | Correlation
     | Slope
     | DifferenceOfCorrelations
-    | Exact,
+    | Exact
+    | Measured,
     Field(discriminator="kind"),
 ]

@@ -7,7 +7,7 @@ import numpy as np
 from common.claims import association, estimates
 from common.claims.by_seed import by_seed, constant_profiles, quantities_of
 from common.claims.cells import Cells
-from common.claims.estimates import Correlation, DifferenceAtEqual, DifferenceOfCorrelations, Exact, Slope
+from common.claims.estimates import Correlation, DifferenceAtEqual, DifferenceOfCorrelations, Exact, Measured, Slope
 from common.claims.intervals import Array, Bounds, clopper_pearson, fieller, over_seeds, worst_over_settings
 from common.claims.schema import Accept, Claim
 from common.errors import UserError
@@ -33,7 +33,9 @@ def measure(claim: Claim, cells: Cells) -> Measurement:
     """
     estimate = claim.estimate
     if isinstance(estimate, Exact):
-        return _exact(cells.values(estimate.metric), claim.accept, estimate.tolerance)
+        return _every_one(cells.values(estimate.metric), estimate.tolerance, claim.accept)
+    if isinstance(estimate, Measured):
+        return _every_one(cells.values(estimate.metric), 1.96 * np.abs(cells.values(estimate.error)), claim.accept)
     if isinstance(estimate, Correlation | Slope | DifferenceOfCorrelations):
         return _association(estimate, cells)
     own = by_seed(claim, cells)
@@ -59,12 +61,15 @@ def _size(cells: Cells, metric: str) -> float:
     return max(float(np.abs(cells.values(metric, arm)).max()) for arm in range(len(cells.arms)))
 
 
-def _exact(values: Array, accept: Accept, tolerance: float) -> Measurement:
-    """The value that lies deepest on the wrong side, ± tolerance."""
+def _every_one(values: Array, reach: Array | float, accept: Accept) -> Measurement:
+    """The value that surely lies deepest on the wrong side, ± its reach; if none does, that which may."""
     flat = values.ravel()
+    reaches = np.broadcast_to(reach, values.shape).ravel()
     low, high = accept.ends
-    worst = flat[np.argmax(np.maximum(low - flat, flat - high))]
-    return Measurement(float(worst), (float(worst - tolerance), float(worst + tolerance)))
+    outside = np.maximum(low - flat, flat - high)
+    worst = np.argmax(outside - reaches if (outside > reaches).any() else outside + reaches)
+    estimate, half = float(flat[worst]), float(reaches[worst])
+    return Measurement(estimate, (estimate - half, estimate + half))
 
 
 def _mean(own: Array, size: float) -> Measurement:

@@ -93,6 +93,9 @@ def _estimate_text(estimate: AnyEstimate, accept: Accept) -> str:
             every = f" at every {over}" if over else ""
             tolerance = f" to within {number(estimate.tolerance)}" if estimate.tolerance else ""
             return f"value of {estimate.metric}{every}{_where(estimate)}{tolerance}"
+        case estimates.Measured():
+            every = f" at every {over}" if over else ""
+            return f"value of {estimate.metric}{every}{_where(estimate)} to 1.96 {estimate.error}"
 
 
 def _method(estimate: Correlation | DifferenceOfCorrelations) -> str:

@@ -25,7 +25,7 @@ MENTIONED = 0.005
 
 _DIFFERENCES = ("paired_difference", "difference_at_equal", "difference_of_correlations")
 _SHARES = ("proportion", "earlier")
-_AT_EVERY = ("exact", "worst_case")
+_AT_EVERY = ("exact", "measured", "worst_case")
 
 
 def measured_text(claim: ClaimRow) -> str:

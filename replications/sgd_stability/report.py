@@ -383,7 +383,7 @@ paper.figure(
 # %%
 paper.figure(
     "full_criterion",
-    ["fig16-*", "full-criterion-comes-to-at-least-0.7", "smaller-batches-generalise-better-here"],
+    ["fig16-*", "full-criterion-comes-to-at-least-0.7", "fig16-batches-of-4-test-better-than-25"],
     title="Fig. 16 · the full criterion beside the two conditions",
     see="The two necessary conditions are loose at small batches. The full criterion (green) is nearly exhausted at "
     "every batch size, and broken by single minima at the smallest.",

@@ -282,6 +282,23 @@ def test_exact_value_is_judged_with_its_tolerance_and_has_no_n(claim, runs, valu
     assert found.interval == pytest.approx((value - 0.01, value + 0.01))
 
 
+@pytest.mark.parametrize(
+    ("values", "errors", "expected", "judged"),
+    [
+        ([0.02, -0.03], [0.01, 0.02], "reproduced", -0.03),
+        ([0.02, 0.01], [0.01, 0.44], "inconclusive", 0.01),  # the better agreement is the less certain one
+        ([0.3, 0.05], [0.05, 0.4], "contradicted", 0.3),  # one that surely lies outside, whatever another may do
+    ],
+)
+def test_measured_values_are_judged_each_by_its_own_error(claim, runs, values, errors, expected, judged) -> None:
+    table = runs({"seed": [0, 1]}, gap=values, gap_error=errors)
+    rule = {"kind": "measured", "metric": "gap", "error": "gap_error", "over": "seed"}
+    found = verdict(claim(rule, {"within": [-0.1, 0.1]}), table)
+    assert (found.verdict, found.n, found.estimate) == (expected, None, judged)
+    half = 1.96 * errors[values.index(judged)]
+    assert found.interval == pytest.approx((judged - half, judged + half))
+
+
 def test_exact_claim_waits_for_all_its_runs(claim, runs) -> None:
     table = runs({"size": [1, 2]}, bound=[1.0, np.nan])
     table.loc[1, "outcome"] = "unfinished"
