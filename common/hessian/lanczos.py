@@ -291,7 +291,7 @@ def lanczos(
         residuals = (krylov.offdiagonal[-1] if more else 0.0) * coefficients[-1].abs()
         if more and not closed and random_start:
             scaling = krylov.scaling(theta, coefficients)
-            errors = _error_bounds(krylov, theta, order, which, relative_error, scaling)
+            errors = _error_bounds(krylov, theta, order, which, relative_error, scaling=scaling)
         else:
             errors = residuals[order]
         done = len(order) == count and bool((errors <= relative_error * theta[order].abs()).all())

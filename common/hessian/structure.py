@@ -94,12 +94,12 @@ def _judged(
     if nonlinear:
         reasons.append(f"{nonlinear} is not piecewise linear")
     return Structure(
-        tuple(outside),
-        tuple(reused),
-        tuple(shared),
-        not reused and not nonlinear,
-        bool(graph.kinks()),
-        "; ".join(reasons),
+        outside=tuple(outside),
+        reused=tuple(reused),
+        shared=tuple(shared),
+        piecewise_linear=not reused and not nonlinear,
+        kinked=bool(graph.kinks()),
+        reason="; ".join(reasons),
     )
 
 
