@@ -142,9 +142,8 @@ def changes_of_settings(replication: Replication) -> Iterator[Change]:
                         other = {_is_seed(name) for name in _differences(before, present, former, claim)}
                         found = {name: values for name, values in found.items() if _is_seed(name) in other}
                     if found:
-                        yield Change(
-                            claim, scale, state, following, found, kept(state.commit).get(former.id, frozenset())
-                        )
+                        entries = kept(state.commit).get(former.id, frozenset())
+                        yield Change(claim, scale, state, following, found, kept=entries)
 
 
 def evidence(replication: Replication, scale: str) -> dict[str, list[State]]:
