@@ -29,10 +29,10 @@ from common.files import (
     write_json,
 )
 from common.workflow.analysis_output import Unusable, exported, figures_of, metrics_of
-from common.workflow.cost import Estimate, Timings
 from common.workflow.discovery import make_importable
 from common.workflow.state import Folders, RunState, analysis_digest, run_states
 from common.workflow.sync import tracks_metrics
+from common.workflow.timings import Estimate, Timings
 
 NO_TABLE = (ValueError, TypeError, OverflowError, NotImplementedError)
 """What pandas and Arrow raise of values that do not make a column: texts and numbers in one, integers of 70 bits, …"""

@@ -17,13 +17,13 @@ from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
 from common.files import read_json_or, write_json
-from common.workflow.cost import counts_path
 from common.workflow.extrapolation import PARTS, parted
 from common.workflow.made_data import files_or_made
 from common.workflow.rehearsed import Rehearsal, Rehearsed, provide
 from common.workflow.rehearsed_call import Stage, whole
 from common.workflow.rehearsed_context import Enough, RehearsedContext
 from common.workflow.state import Folders
+from common.workflow.timings import counts_path
 
 MOST = 10
 """A call that tells progress so rarely that its parts are not seen in time goes on for so many times as long."""

@@ -8,7 +8,7 @@ from typing import Any
 from common.experiments.calibration import reference
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.workflow.cost import Timings
+from common.workflow.timings import Timings
 
 WITHIN = 1.5
 """An estimate that is off by no more than this factor, either way, is called near."""

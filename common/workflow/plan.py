@@ -11,9 +11,9 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
-from common.workflow.cost import Timings
 from common.workflow.progress import duration, job_name
 from common.workflow.schedule import Task, TimeLeft, makespan, with_dependents
+from common.workflow.timings import Timings
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.files import as_json, read_json, write_atomically
 from common.sources import read_yaml
-from common.workflow.cost import Timings
+from common.workflow.timings import Timings
 
 
 def record_minutes(replication: Replication, scale: str, results: Results) -> list[str]:

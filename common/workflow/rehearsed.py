@@ -15,7 +15,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results, RunRecord
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
-from common.workflow.cost import setting
+from common.workflow.timings import setting
 from common.workflow.trial import calls_of
 
 SEEDS = 2

@@ -23,12 +23,12 @@ from common.experiments.outcomes import COMPUTED, Outcome, Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
 from common.files import read_json_or, write_json
-from common.workflow.cost import trials_path
 from common.workflow.footprint import Footprint, at_once, peak_gb, reset_peak, shortage
 from common.workflow.made_data import files_or_made
 from common.workflow.rehearsed import Rehearsal, Rehearsed, provide, rehearsed
 from common.workflow.rehearsed_context import Enough, RehearsedContext, interrupt, leave
 from common.workflow.state import Folders
+from common.workflow.timings import trials_path
 from common.workflow.trial import calls_of, timed
 
 GPUS_GB = (16, 24, 40, 80)

@@ -13,10 +13,10 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
 from common.files import published, read_json, read_json_or, write_json
-from common.workflow.cost import setting, trials_path
 from common.workflow.discovery import find, make_importable
 from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
 from common.workflow.state import Folders
+from common.workflow.timings import setting, trials_path
 
 if TYPE_CHECKING:
     from common.experiments.call import Conditions

@@ -11,16 +11,9 @@ from common.experiments import calibration
 from common.experiments.calibration import Calibration, reference
 from common.experiments.grid import Job, Run
 from common.files import write_json
-from common.workflow import cost, plan
-from common.workflow.cost import (
-    ExperimentCost,
-    Timings,
-    costs,
-    gpu_hours,
-    total_hours,
-    trials_path,
-    wall_hours,
-)
+from common.workflow import plan, timings
+from common.workflow.cost import ExperimentCost, costs, gpu_hours, total_hours, wall_hours
+from common.workflow.timings import Timings, trials_path
 from tests.conftest import Project
 
 GPU = "    laptop: {minutes: 6, gpus: 2, runtime: 30, per_job: {learning_rate: 1, seed: 5}}\nmeasurement"
@@ -29,7 +22,7 @@ GPU = "    laptop: {minutes: 6, gpus: 2, runtime: 30, per_job: {learning_rate: 1
 @pytest.fixture(autouse=True)
 def on_the_reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process takes this machine for the one whose minutes stand in config.yaml."""
-    for module in (cost, plan):
+    for module in (timings, plan):
         monkeypatch.setattr(module, "here", reference)
     monkeypatch.setattr(plan, "step_seconds", lambda step, of="": {"snakemake": 6.0, "start": 3.0}.get(step, 10.0))
 

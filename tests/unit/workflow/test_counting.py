@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from common.experiments.calibration import reference
-from common.workflow import cost
-from common.workflow.cost import Timings, costs
+from common.workflow import timings
+from common.workflow.cost import costs
 from common.workflow.counting import count, keep_count
 from common.workflow.counts import Compared, comparison, count_line
 from common.workflow.devices import DEVICES, core_seconds, rates
 from common.workflow.rehearsed import rehearsals
 from common.workflow.rehearsed_call import Stage
+from common.workflow.timings import Timings
 from tests.conftest import Project
 from tests.unit.workflow.test_rehearse import plant
 
@@ -45,7 +46,7 @@ STEP = 4 * 2 * 50 * 20 * 3  # floating-point operations: four seeds
 
 @pytest.fixture(autouse=True)
 def on_the_reference_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "here", reference)
+    monkeypatch.setattr(timings, "here", reference)
 
 
 def counted(project: Project, tmp_path: Path, seconds: float, scale: str = "paper") -> list[dict[str, object]]:

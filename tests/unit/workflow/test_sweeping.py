@@ -8,7 +8,7 @@ from pathlib import Path
 from common.files import ABANDONED_SECONDS, atomic_path, published
 from common.reports.page import _forget_others
 from common.workflow.analyse import _remove_others
-from common.workflow.cost import _mb
+from common.workflow.timings import _mb
 
 
 def left_by(sweep: Callable[[], None], folder: Path) -> list[str]:
