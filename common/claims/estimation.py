@@ -1,6 +1,6 @@
 """Estimate and interval of a claim from its cells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,12 +17,16 @@ MINIMAL_SETTINGS = 6
 
 @dataclass(frozen=True)
 class Measurement:
-    """Estimate with the ends of its interval (None where there is none), and what stands in the way of a verdict."""
+    """Estimate with the ends of its interval (None where there is none), and what stands in the way of a verdict.
+
+    `ties` seeds say nothing: in them neither of two arms comes first.
+    """
 
     estimate: float | None = None
     interval: tuple[float, float] | None = None
     zero_spread: str | None = None
     undefined: str | None = None
+    ties: int = 0
 
 
 def measure(claim: Claim, cells: Cells) -> Measurement:
@@ -101,7 +105,8 @@ def _earlier(own: Array) -> Measurement:
     decided = int(np.isfinite(own).sum())
     if not decided:
         return Measurement(undefined=f"In none of {len(own)} seeds does one of the two come first")
-    return _measurement(clopper_pearson(np.asarray(np.nansum(own)), decided))
+    bounds = _measurement(clopper_pearson(np.asarray(np.nansum(own)), decided))
+    return replace(bounds, ties=len(own) - decided)
 
 
 def _at_equal(estimate: DifferenceAtEqual, own: Array) -> Measurement:

@@ -151,7 +151,7 @@ def _decide(
     incomplete = _incomplete(cells, stochastic)
     valued = cells.seeds > 0 and not _without_value(claim, cells, "all")
     measurement = measure(claim, cells) if valued else Measurement()
-    n = cells.seeds if stochastic else None
+    n = cells.seeds - measurement.ties if stochastic else None
     obstacle = (
         _too_small(claim, scale)
         or _too_few(claim, cells, incomplete, fewest)
@@ -166,7 +166,8 @@ def _decide(
     verdict, reason = _compare(claim, measurement.interval)
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
-    return _Decision(verdict, f"{reason}{left_out}.", measurement, n)
+    tied = f"; in {measurement.ties} of {cells.seeds} seeds neither comes first" if measurement.ties else ""
+    return _Decision(verdict, f"{reason}{tied}{left_out}.", measurement, n)
 
 
 def _absent(claim: Claim, cells: Cells, table: pd.DataFrame, scale: str) -> str | None:

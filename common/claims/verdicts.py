@@ -21,7 +21,7 @@ class Verdict:
     Attributes:
         source: `document`, `locator` and what is `reported` there.
         interval: two-sided at `confidence`; None at an end that is infinite.
-        n: seeds; None for an exact number.
+        n: seeds that decide; None for an exact number.
         amended: when and why the rule was changed after its result was seen, oldest first.
         former: what each rule that the claim had before says of the same runs.
         seen: the seeds judged here that had been looked at before the rule took its present form.

@@ -56,6 +56,8 @@ def test_seeds_in_which_neither_comes_decide_nothing(claim, runs) -> None:
     found = verdict(claim(FIRST, {"above": 0.5}), runs({**ARMS, "seed": range(8)}, steps=[a, b]))
     assert (found.estimate, found.verdict) == (1.0, "inconclusive")
     assert found.interval[0] == pytest.approx(0.025**0.25), "four seeds decide"
+    assert found.n == 4
+    assert found.reason.endswith("; in 4 of 8 seeds neither comes first.")
     never = np.full((2, 8), np.nan)
     found = verdict(claim(FIRST, {"above": 0.5}), runs({**ARMS, "seed": range(8)}, steps=never))
     assert found.reason == "In none of 8 seeds does one of the two come first."
