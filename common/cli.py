@@ -145,6 +145,10 @@ def plan(
     record_minutes: Annotated[
         bool, typer.Option("--record-minutes", help="Write `minutes` into config.yaml from the runs recorded here.")
     ] = False,
+    record_limits: Annotated[
+        bool,
+        typer.Option("--record-limits", help="Write `runtime` and `mem_mb` from this plan and what was rehearsed."),
+    ] = False,
 ) -> None:
     """Show jobs and runs, how many are current, and how long the others will take."""
     from common.workflow.cost import costs
@@ -154,8 +158,8 @@ def plan(
 
     chosen, folders = _scale(scale), _folders(out)
     selected, asked = _targeted(targets, chosen)
-    if (record_minutes or trial or count or compare) and any("/" in target for target in targets or []):
-        raise UserError("--trial, --count, --compare and --record-minutes take whole replications: PAPER.")
+    if (record_minutes or record_limits or trial or count or compare) and any("/" in one for one in targets or []):
+        raise UserError("--trial, --count, --compare and --record-… take whole replications: PAPER.")
     if record_minutes:
         _record_minutes(selected, chosen, folders)
         return
@@ -165,6 +169,11 @@ def plan(
     if count:
         _count_calls(selected, chosen, folders, count)
     each = selected.values()
+    if record_limits:
+        from common.workflow.record_resources import record_limits as record
+
+        print("\n".join(line for replication in each for line in record(replication, chosen, folders, gpu)))
+        return
     if compare:
         print(comparison([line for replication in each for line in compared(replication, chosen, folders.store)]))
         return
@@ -197,7 +206,7 @@ def _check_budget(selected: dict[str, Any], scale: str, found: Any, budget: floa
 
 def _record_minutes(selected: dict[str, Any], scale: str, folders: Any) -> None:
     """Write into config.yaml what the runs of each replication took."""
-    from common.workflow.record_minutes import record_minutes, record_steps
+    from common.workflow.record_resources import record_minutes, record_steps
 
     for replication in selected.values():
         print("\n".join(record_minutes(replication, scale, folders.store)))

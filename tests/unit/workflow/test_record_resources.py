@@ -1,4 +1,4 @@
-"""`minutes` of config.yaml are written from what was recorded, and nothing else of the file changes."""
+"""Resources of config.yaml are written from what is known here, and nothing else of the file changes."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,16 @@ from common.errors import UserError
 from common.experiments import calibration
 from common.experiments.calibration import Calibration, machine, reference
 from common.files import sha256_of
-from common.workflow import record_minutes as module
-from common.workflow.record_minutes import record_minutes, record_steps, recorded_minutes, with_minutes
+from common.workflow import record_resources as module
+from common.workflow.record_resources import (
+    record_limits,
+    record_minutes,
+    record_steps,
+    recorded_minutes,
+    with_stated,
+)
+from common.workflow.rehearse import keep
+from common.workflow.timings import Estimate, Timings
 from tests.conftest import Project
 
 CONFIG = """\
@@ -45,21 +53,21 @@ def test_the_minutes_of_a_scale_change_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG)
     minutes = {"first": 12.345, "second": 0.0123, "third": 130.4, "fourth": 1.0, "fifth": 0.0, "sixth": 2.0}
-    changed = with_minutes(path, "laptop", minutes)
+    changed = with_stated(path, "laptop", "minutes", minutes)
     assert changed == CONFIG.replace("minutes: 5.5", "minutes: 12").replace("minutes: 3", "minutes: 0.012").replace(
         "{laptop: {}", "{laptop: {minutes: 130}"
     ).replace("    paper: {gpus: 1}\nfifth", "    laptop: {minutes: 1}\n    paper: {gpus: 1}\nfifth").replace(
         "fifth:\n  grid", "fifth:\n  resources: {laptop: {minutes: 0.001}}\n  grid"
     ).replace("      cpus: 2", "      minutes: 2\n      cpus: 2")
     path.write_text(changed)
-    assert with_minutes(path, "laptop", minutes) == changed
+    assert with_stated(path, "laptop", "minutes", minutes) == changed
 
 
 def test_minutes_that_an_alias_shares_are_refused_with_the_line(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("a:\n  resources: &same\n    laptop: {minutes: 1}\nb:\n  resources: *same\n")
     with pytest.raises(UserError, match=r"config\.yaml:3: b shares this entry"):
-        with_minutes(path, "laptop", {"a": 1.0, "b": 2.0})
+        with_stated(path, "laptop", "minutes", {"a": 1.0, "b": 2.0})
 
 
 @pytest.fixture
@@ -117,3 +125,42 @@ def test_the_steps_of_the_workflow_are_carried_over_to_the_reference_machine(
     assert (steps["start"], steps["page"]) == (1.5, 6.0)
     assert steps["analyse"] == reference().steps["analyse"]
     assert json.loads(path.read_text())["seconds"] == dict(reference().seconds)
+
+
+def planned(project: Project, monkeypatch: pytest.MonkeyPatch, minutes: float, basis: str = "counted (cpu)") -> None:
+    """Paper scale with jobs of five runs, of which each takes so many minutes at most."""
+    config = project.root / "replications/decay/config.yaml"
+    text = config.read_text().replace("laptop: {minutes: 0.6}", "laptop: {minutes: 0.6}\n    paper: {gpus: 0}")
+    config.write_text(text.replace("{gpus: 0}", "{per_job: {learning_rate: 1, seed: 5}}", 1))
+    estimate = Estimate(20 * minutes, 0.0, 60 * minutes, basis)
+    monkeypatch.setattr(Timings, "run", lambda *_: estimate)
+
+
+def test_limits_hold_the_longest_job_and_the_largest_rehearsed_call(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(in_process, monkeypatch, minutes=10.1)
+    call = {"paper": "decay", "experiment": "descent", "status": "ok"}
+    keep([{**call, "counted_gb": [0.5, 2.0]}, {**call, "counted_gb": [1.0, 7.0]}], in_process.folders, "paper")
+    lines = record_limits(in_process.replication(), "paper", in_process.folders, None)
+    assert lines == [
+        "decay/descent: runtime 60 → 60, mem_mb 4000 → 12000",
+        "decay/measurement: runtime 60 → 165, mem_mb stays: not all of its calls were rehearsed well",
+    ]
+    resources = {name: one.resources_at("paper") for name, one in in_process.replication().experiments.items()}
+    assert (resources["descent"].runtime, resources["descent"].mem_mb) == (60, 12000)
+    assert resources["descent"].per_job == {"learning_rate": 1, "seed": 5}
+    assert (resources["measurement"].runtime, resources["measurement"].mem_mb) == (165, 4000)
+
+
+def test_limits_that_rest_on_limits_and_those_of_unnamed_gpus_stay(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(in_process, monkeypatch, minutes=10.1, basis="time limit")
+    config = in_process.root / "replications/decay/config.yaml"
+    config.write_text(config.read_text().replace("{gpus: 0}", "{gpus: 1}"))
+    before = config.read_text()
+    lines = record_limits(in_process.replication(), "paper", in_process.folders, None)
+    assert "runtime stays: how long it takes is not known" in lines[0]
+    assert "runtime stays: say with --device which GPU it will have, mem_mb stays: it is of the host" in lines[1]
+    assert config.read_text() == before
