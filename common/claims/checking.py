@@ -96,7 +96,10 @@ def _check_variables(claim: Claim, metric_names: Collection[str], axes: Axes) ->
 
 
 def _hint(name: Any, known: Collection[Any]) -> str:
-    names = sorted(str(item) for item in known)
+    numbers = sorted({item for item in known if isinstance(item, int | float)})
+    names = [str(item) for item in (*numbers, *sorted({str(item) for item in known if item not in numbers}))]
     close = difflib.get_close_matches(str(name), names, n=1)
+    if numbers and isinstance(name, int | float):
+        close = [str(min(numbers, key=lambda number: abs(number - name)))]
     listed = "known: " + (", ".join(names) or "none")
     return f" (did you mean {close[0]}? {listed})" if close else f" ({listed})"

@@ -55,10 +55,25 @@ class ClaimRow:
         return self.stub.id
 
     @property
+    def repeated(self) -> bool:
+        """Whether this machine found what was published, to the last digit."""
+        told = [
+            (judged.scale, judged.verdict.verdict, judged.verdict.estimate, judged.verdict.interval)
+            for judged in (self.live, self.published)
+            if judged is not None
+        ]
+        return len(told) == 2 and told[0] == told[1]
+
+    @property
+    def judgements(self) -> list[Judged]:
+        """What stands in the table: this machine's verdict and the published one, once where they are the same."""
+        known = [self.published] if self.repeated else [self.live, self.published]
+        return [judged for judged in known if judged is not None]
+
+    @property
     def headline(self) -> Judged | None:
-        """The verdict that the index counts, by `Judged.weight`."""
-        known = [judged for judged in (self.published, self.live) if judged is not None]
-        return max(known, key=lambda judged: judged.weight, default=None)
+        """The verdict that the index counts, by `Judged.weight`; the published one where both are the same."""
+        return max(self.judgements, key=lambda judged: judged.weight, default=None)
 
     @property
     def name(self) -> str:

@@ -26,6 +26,9 @@ from common.workflow.schedule import computing_seconds
 from common.workflow.state import Folders, run_states
 from common.workflow.tables import counts_text
 
+QUIET_SECONDS = 60
+"""After so long without a line of a log there is one that says how far the build is."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -194,7 +197,7 @@ def _shown(path: Path) -> str:
 def _watch(process: "subprocess.Popen[bytes]", work: Work) -> int:
     """Show how far the jobs are until Snakemake ends; returns its exit code.
 
-    On a terminal a bar; in a log a line whenever a job began, ended or failed.
+    On a terminal a bar; in a log a line whenever a job began, ended or failed, and at least once a minute.
     """
     weight = {job.name: job.minutes or 1.0 for job in work.jobs if job.due}
     markers = work.folders.results / ".jobs" / work.scale
@@ -208,6 +211,7 @@ def _watch(process: "subprocess.Popen[bytes]", work: Work) -> int:
     done: set[str] = set()
     failed: set[str] = set()
     said: tuple[object, ...] = ()
+    spoke = 0.0
     columns = TextColumn("{task.percentage:>3.0f} %"), BarColumn(), TextColumn("{task.description}")
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
@@ -230,8 +234,8 @@ def _watch(process: "subprocess.Popen[bytes]", work: Work) -> int:
             counts = f"{len(done)} of {len(weight)} jobs done, {len(running)} running, {len(failed)} failed"
             bar.update(task, completed=fraction, description=f"{counts}: {text}")
             state = (len(done), len(failed), *sorted(one.id for one in running))
-            if not console.is_terminal and state != said:
-                said = state
+            if not console.is_terminal and (state != said or seconds - spoke > QUIET_SECONDS):
+                said, spoke = state, seconds
                 print(f"{fraction:4.0%}  {duration(seconds)} gone, {counts}: {text}", flush=True)
     return process.returncode
 

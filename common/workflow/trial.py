@@ -131,7 +131,9 @@ def timed(conditions: "Conditions", job: Job, seconds: float) -> dict[str, Any]:
         return {"reason": outcomes[0].reason}
     estimate = _extrapolated(points, time.monotonic() - started, whole)
     if estimate is None:
-        return {"reason": "it told no progress"}
+        return {
+            "reason": f"it told no progress in {seconds:g} s; `context.progress` more often, or a longer trial, helps"
+        }
     reached = 1.0 if whole else points[-2][1]
     centre, lower, upper = estimate
     return {

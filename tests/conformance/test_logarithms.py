@@ -1,7 +1,8 @@
 """A claim whose metric is a logarithm says of which base: pages turn its unit into a factor.
 
 A metric named `log10_…` or `log2_…` is of that base. Of every other logarithm that a claim states the base stands
-below, as the code of its analysis has it; where what is published holds the number itself, too, the two are compared.
+below, as the code of its analysis has it; where what is published holds the number itself, too (`log2_width` beside
+`width`), the two are compared.
 """
 
 import json
@@ -73,7 +74,9 @@ def problem(claim: Claim, paper: str) -> str | None:
         return None
     if len(known := bases(metric)) != 1:
         return f"{claim.id}: write down here the base of {metric}"
-    return None if said == known else f"{claim.id}: {metric} has base {known.pop():.3g}, its unit is {claim.unit}"
+    (base,) = known
+    unit = UNITS[base].replace("|", " or ")
+    return None if said == known else f"{claim.id}: {metric} has base {base:.3g}: its unit is {claim.unit}, not {unit}"
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
@@ -87,7 +90,7 @@ def test_a_wrong_unit_is_found() -> None:
     claim = next(c for c in claims if c.id == "claim2-training-enlarges-the-difference")
     told = problem(claim.model_copy(update={"unit": "powers of ten"}), "hessian_finetuning")
     assert told is not None
-    assert told.endswith("has base 2.72, its unit is powers of ten")
+    assert told.endswith("has base 2.72: its unit is powers of ten, not natural logarithm")
 
 
 def logarithms(place: Path) -> Iterator[tuple[str, float, float]]:
@@ -105,4 +108,6 @@ def test_published_logarithms_have_the_base_that_is_written_down(place: Path) ->
     for metric, value, number in logarithms(place):
         if not any(fnmatch(metric, name) for name in OTHER_NUMBERS):
             (base,) = bases(metric) or {math.nan}
-            assert value == pytest.approx(math.log(number, base), rel=1e-6, abs=1e-9), metric
+            assert value == pytest.approx(math.log(number, base), rel=1e-6, abs=1e-9), (
+                f"{metric} is not the logarithm of the metric beside it that bears its name: give one another name"
+            )

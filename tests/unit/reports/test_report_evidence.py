@@ -124,7 +124,7 @@ def test_a_verdict_says_what_it_stands_on(analysed: Callable[..., Path]) -> None
     size = {"ratio": 0.07, "interval": [0.05, 0.09], "judgement": "smaller", "text": "0.07 times the reported effect"}
     root = analysed({}, seen=[0, 1], turns_without=[3], size={**size, "predicted": False})
     for shown in (claim_on_page(root, "fig3-gap-and-metric-agree"), own_page(root, "fig3-gap-and-metric-agree")):
-        assert "fragile: without seed 3 it would be another" in shown
+        assert "fragile: without seed 3 the verdict would be another" in shown
         assert "its rule is younger than these results (seeds seen: 0, 1)" in shown
         assert "smaller: 0.07 times the reported effect; outside the interval" in shown
 
