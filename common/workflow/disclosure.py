@@ -7,7 +7,7 @@ entry of `amended` that is not older than their evidence, and was not there yet 
 (Rules themselves: `undisclosed.py`.)
 
 What is not seen: a parameter of which one side knows nothing (its value was written in the code), data of another
-digest, code of runs or metrics that changed (which `publish` looks at), and commits that are laid out otherwise.
+digest, code of runs or metrics that changed (`metric_history.py`), and commits that are laid out otherwise.
 """
 
 import ast
@@ -115,7 +115,7 @@ def changes_of_settings(replication: Replication) -> Iterator[Change]:
     """Each change of the settings of a claim between published states, or since the last one; oldest first."""
     claims = load_claims(replication.folder / "claims.yaml")
     then = cache(partial(_replication_at, replication))
-    claims_then, kept = cache(partial(claims_at, replication)), cache(partial(_kept_at, replication))
+    claims_then, kept = cache(partial(claims_at, replication)), cache(partial(kept_at, replication))
 
     @cache
     def grid(commit: str | None, experiment: str, scale: str) -> Grid | None:
@@ -163,8 +163,8 @@ def evidence(replication: Replication, scale: str) -> dict[str, list[State]]:
     return found
 
 
-def _kept_at(replication: Replication, commit: str) -> dict[str, frozenset[tuple[str, str]]]:
-    """Of each claim at a commit, what its `amended` kept of settings."""
+def kept_at(replication: Replication, commit: str) -> dict[str, frozenset[tuple[str, str]]]:
+    """Of each claim at a commit, what its `amended` kept in words of settings and metrics, each with its day."""
     path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
     entries = yaml.load(git(replication.root, "show", f"{commit}:{path}") or "", yaml.CSafeLoader) or []
     found = {}
@@ -173,7 +173,11 @@ def _kept_at(replication: Replication, commit: str) -> dict[str, frozenset[tuple
         listed = amended if isinstance(amended, list) else [amended]
         formers = [(str(one["date"]), one.get("former")) for one in listed]
         found[entry["id"]] = frozenset(
-            (day, former["settings"]) for day, former in formers if isinstance(former, dict) and "settings" in former
+            (day, former[name])
+            for day, former in formers
+            if isinstance(former, dict)
+            for name in ("settings", "metrics")
+            if former.get(name)
         )
     return found
 
@@ -257,16 +261,22 @@ def _is_seed(parameter: str) -> bool:
     return parameter.split(".")[-1] == SEED
 
 
+def concerns(entry: Amendment, scale: str, words: str) -> bool:
+    """Whether what an entry keeps in these words is of a scale: it names it, or the seeds seen do, or none is named."""
+    named = {name for name in SCALES if name in words} or set(entry.seen)
+    return not named or scale in named
+
+
 def _tells(entry: Amendment, scale: str, of_seeds: bool) -> bool:
-    """Whether an entry keeps seeds, or other settings, of this scale: it names the scale, or none at all."""
-    if entry.former is None or not (text := entry.former.settings):
+    """Whether an entry keeps seeds, or other settings, of this scale."""
+    if entry.former is None or not (text := entry.former.settings) or not concerns(entry, scale, text):
         return False
-    named = {name for name in SCALES if name in text} or set(entry.seen)
-    if named and scale not in named:
-        return False
-    if of_seeds:
-        return "seed" in text
-    return bool(re.search("[a-z]", _SEEDS.sub("", re.sub("|".join(SCALES), "", text))))
+    return "seed" in text if of_seeds else beside_seeds(text)
+
+
+def beside_seeds(settings: str) -> bool:
+    """Whether these words on a former grid speak of anything but its scale and its seeds."""
+    return bool(re.search("[a-z]", _SEEDS.sub("", re.sub("|".join(SCALES), "", settings))))
 
 
 def _sentence(change: Change) -> str:

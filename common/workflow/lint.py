@@ -18,6 +18,7 @@ from common.workflow.agreement import (
 )
 from common.workflow.disclosure import undisclosed_settings
 from common.workflow.discovery import make_importable
+from common.workflow.metric_history import undisclosed_metrics
 from common.workflow.new import INVENTORY, MARK, tests_of
 from common.workflow.reach import other_settings, out_of_reach, same_numbers
 from common.workflow.rules import broken
@@ -39,7 +40,8 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
         return not_in_order, []
     agreement = (needs_analysis_packages, names_taken, unknown_in_report, unfit_analyses)
     contents = (_scaffold, _untold, _unsourced, _unclaimed, _misplaced)
-    unfinished = (*agreement, *contents, broken, undisclosed, undisclosed_settings, dropped, out_of_reach)
+    history = (broken, undisclosed, undisclosed_settings, undisclosed_metrics, dropped)
+    unfinished = (*agreement, *contents, *history, out_of_reach)
     notes = (other_settings, same_numbers, names_hidden, _without_unit)
     first, second = ([finding for look in looks for finding in look(replication)] for looks in (unfinished, notes))
     return first, second
