@@ -407,7 +407,7 @@ paper.figure(
     ["fig17-*"],
     title="Fig. 17 · how near the minima come to each bound",
     see="How near these minima come to each bound, by learning rate and batch size. The full criterion is exceeded at "
-    "batches of 4 alone, beyond the 2 % to which it is found: in three of twenty networks, each at another learning rate.",
+    "batches of 4 alone, beyond the 2 % to which it is found: in three of twenty networks, each at a rate of its own.",
 )
 
 # %% [markdown]
