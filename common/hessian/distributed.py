@@ -54,8 +54,8 @@ class Distributed(Data):
 class Divided(Distributed):
     """Data of a `Problem` that every rank has whole and takes its share of: chunks in a row, about equally many.
 
-    Chunks hold at most N / ranks examples, so that there is one for every rank; otherwise they, and with them all
-    draws, are those of one process.
+    Chunks, and with them all draws, are those of one process where these are as many as the ranks; fewer are cut to
+    N / ranks examples, so that there is one for every rank.
 
     Args:
         data: (inputs, targets), the same on all ranks.
@@ -78,7 +78,8 @@ class Divided(Distributed):
         whole = {tuple(line) for line in self.ranks.objects((count, *_digest(inputs, targets)))}
         if len(whole) > 1:
             raise ValueError("The ranks hold different data: to be divided, they must be the same on every rank.")
-        size = min(size, count // ranks)
+        if -(-count // size) < ranks:
+            size = count // ranks
         number = -(-count // size)
         mine = slice(rank * number // ranks * size, (rank + 1) * number // ranks * size)
         chunks = KeptChunks(list(cut(take(inputs, mine), targets[mine], size, device, 0)))

@@ -77,10 +77,10 @@ class Rule:
         return {k: g.flatten(1).square().sum(1) for k, g in cls.gradients(layer, a, d).items()}
 
     @classmethod
-    def summed_norms(cls, layer: Any, a: torch.Tensor, d: torch.Tensor, sign: torch.Tensor) -> Tensors:
-        """Σ_nc signₙc ‖gradient of example n for derivatives c‖², one number each; d [n, C, …], sign [n, C]."""
+    def summed_norms(cls, layer: Any, a: torch.Tensor, d: Sequence[torch.Tensor], sign: torch.Tensor) -> Tensors:
+        """Σ_nc signₙc ‖gradient of example n for derivatives c‖², one number each; d C times [n, …], sign [n, C]."""
         total: Tensors = {}
-        for some, signed in zip(d.unbind(1), sign.unbind(1), strict=True):
+        for some, signed in zip(d, sign.unbind(1), strict=True):
             for name, norms in cls.norms(layer, a, some).items():
                 value = (norms.double() * signed).sum()
                 total[name] = total[name] + value if name in total else value
@@ -187,19 +187,19 @@ class ConvolutionRule(Rule):
         return {"weight": torch.cat(parts), "bias": d.sum((2, 3)).square_().sum(1)}
 
     @classmethod
-    def summed_norms(cls, layer: nn.Conv2d, a: torch.Tensor, d: torch.Tensor, sign: torch.Tensor) -> Tensors:
+    def summed_norms(cls, layer: nn.Conv2d, a: torch.Tensor, d: Sequence[torch.Tensor], sign: torch.Tensor) -> Tensors:
         """The patches of an image serve all C derivatives; with few positions of the kernel t, u, the sum is
         Σ_tu ⟨aₜ, aᵤ⟩ Σ_c ± ⟨d_ct, d_cu⟩ (Goodfellow 2015)."""
-        count, columns, out, positions = *d.shape[:3], d.shape[3] * d.shape[4]
+        count, out, columns, positions = *d[0].shape[:2], len(d), d[0].shape[2] * d[0].shape[3]
         width = layer.weight[0].numel()
         by_positions = positions * (width + columns * out) < columns * out * width
         signs_of = sign[:, :, None].expand(count, columns, out).reshape(count, -1, 1)
-        bias = (d.sum((3, 4)).square().sum(2).double() * sign).sum()
-        total = torch.zeros((), dtype=torch.float64, device=d.device)
-        flat = d.reshape(count, columns * out, positions)
+        bias = (torch.stack([of.sum((2, 3)).square().sum(1) for of in d], dim=1).double() * sign).sum()
+        total = torch.zeros((), dtype=torch.float64, device=a.device)
         size = max(1, CACHE // (4 * (width * positions + columns * out * min(positions, width))))
-        for some_a, some, signed in zip(a.split(size), flat.split(size), signs_of.split(size), strict=True):
-            patches = unfold(layer, some_a)
+        parts = zip(a.split(size), *(of.flatten(2).split(size) for of in d), strict=True)
+        for (some_a, *some_d), signed in zip(parts, signs_of.split(size), strict=True):
+            patches, some = unfold(layer, some_a), torch.cat(some_d, dim=1)
             if by_positions:
                 kernel = torch.bmm(patches.transpose(1, 2), patches)
                 total += (torch.bmm((some * signed).transpose(1, 2), some) * kernel).sum((1, 2)).double().sum()

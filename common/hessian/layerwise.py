@@ -70,7 +70,7 @@ class LayerwiseLinearisation(Linearisation):
         for number, use in enumerate(self.uses if found and found[0] else []):
             with torch.no_grad():
                 if len(use.outputs) == 1:
-                    together = torch.stack([deltas[number][0] for deltas in found], dim=1)
+                    together = [deltas[number][0] for deltas in found]
                     values = use.rule.summed_norms(use.layer, use.prepared[0], together, sign)
                 else:
                     values = {}

@@ -65,7 +65,7 @@ def curvature_squares(problem: Problem, chunk: Chunk, at: Linearisation, vectors
 def units(outputs: torch.Tensor) -> Iterator[torch.Tensor]:
     """One at each output in turn, the same for all examples, in the shape of `outputs`."""
     for place in range(outputs[0].numel()):
-        unit = torch.zeros_like(outputs)
+        unit = torch.zeros_like(outputs, memory_format=torch.contiguous_format)
         unit.flatten(1)[:, place] = 1.0
         yield unit
 

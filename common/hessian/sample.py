@@ -122,17 +122,18 @@ class Sample:
             finally:
                 torch.set_default_dtype(default)
 
-    def _inputs(self, kind: torch.dtype) -> Inputs:
+    def inputs_in(self, kind: torch.dtype) -> Inputs:
+        """The examples' inputs in this type."""
         return map_inputs(self.inputs, lambda tensor: tensor.to(kind) if tensor.is_floating_point() else tensor)
 
     def outputs(self, kind: torch.dtype) -> torch.Tensor:
         """Without graph, near the weights."""
         with torch.no_grad(), self.weights(kind):
-            return self.problem.outputs(self._inputs(kind))
+            return self.problem.outputs(self.inputs_in(kind))
 
     def value(self, kind: torch.dtype) -> Callable[[], torch.Tensor]:
         """A smooth function of the outputs at what the parameters hold."""
-        inputs = self._inputs(kind)
+        inputs = self.inputs_in(kind)
 
         def number() -> torch.Tensor:
             outputs = self.problem.outputs(inputs)

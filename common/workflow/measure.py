@@ -47,6 +47,9 @@ LOSSES: dict[str, type[nn.Module]] = {"cross_entropy": nn.CrossEntropyLoss, "mse
 SPLITS = ("train", "test")
 IMAGES = 2000
 """Examples that are taken unless `--images` says how many."""
+LARGEST_CHUNK, PARTS = 256, 16
+"""Examples that are passed through the model together: at most so many, and a sixteenth, so that up to sixteen ranks,
+which hold whole chunks, draw what one process draws."""
 SHORT = {"trace": "hessian_trace"}
 VECTORS, STEPS, POINTS = 4, 64, 1000
 
@@ -136,7 +139,8 @@ def _measured(request: Request, ranks: Ranks) -> dict[str, Any]:
         targets = nn.functional.one_hot(labels, dataset.classes).to(next(model.parameters(), torch.empty(0)))
     try:
         data = (inputs, targets) if ranks.count == 1 else Divided((inputs, targets))
-        problem = Problem(readable, LOSSES[request.loss](), data)
+        chunk = min(LARGEST_CHUNK, -(-len(targets) // PARTS))
+        problem = Problem(readable, LOSSES[request.loss](), data, chunk=chunk)
     except RanksApart:
         raise
     except ValueError as error:

@@ -134,7 +134,7 @@ def shared_problem(name: str, rank: int, count: int) -> Problem:
 def measured(rank: int, count: int) -> dict[str, Any]:
     found = {name: work(shared_problem(name, rank, count)) for name, work in WORK[count].items()}
     model, inputs = family("tanh")
-    divided = Problem(model, nn.CrossEntropyLoss(), Divided((inputs, targets())), chunk=2)
+    divided = Problem(model, nn.CrossEntropyLoss(), Divided((inputs, targets())), chunk=4)
     streamed = [(inputs[rank::count], targets()[rank::count])]
     read_again = Problem(model, nn.CrossEntropyLoss(), Distributed(Streamed(streamed)), chunk=4)
     part = shares(inputs, count)[rank]
@@ -149,7 +149,7 @@ def expected(count: int) -> dict[str, Any]:
         model, inputs = family(name)
         found[name] = work(Problem(model, nn.CrossEntropyLoss(), shares(inputs, count), chunk=4))
     model, inputs = family("tanh")
-    divided = Problem(model, nn.CrossEntropyLoss(), (inputs, targets()), chunk=2)
+    divided = Problem(model, nn.CrossEntropyLoss(), (inputs, targets()), chunk=4)
     streamed = [(inputs[rank::count], targets()[rank::count]) for rank in range(count)]
     kept = Problem(model, nn.CrossEntropyLoss(), streamed, chunk=4)
     counted = Problem(model, nn.CrossEntropyLoss(ignore_index=2), shares(inputs, count), chunk=4)

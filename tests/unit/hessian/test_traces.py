@@ -304,3 +304,27 @@ def test_diagonals_for_a_model_and_inputs_alone_are_those_of_the_cross_entropy()
 def test_one_probe_has_no_standard_error_and_is_refused():
     with pytest.raises(ValueError, match="1 probes"):
         estimate_ggn_diagonal(nn.Linear(2, 3), torch.ones(4, 2), probes=1, generator=torch.Generator())
+
+
+def test_exact_traces_of_many_outputs_do_not_depend_on_their_order_in_memory():
+    """Scores of tokens, [n, classes, positions], are often a transposed tensor; 520 are more than Λ is formed for."""
+
+    class Scores(nn.Module):
+        def __init__(self, contiguous: bool) -> None:
+            super().__init__()
+            self.layer, self.contiguous = layer, contiguous
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            scores = self.layer(x).view(len(x), 13, 40).transpose(1, 2)
+            return scores.contiguous() if self.contiguous else scores
+
+    torch.manual_seed(0)
+    layer = nn.Linear(2, 520).double()
+    data = torch.randn(3, 2, dtype=torch.float64), torch.randint(0, 40, (3, 13))
+    found, expected = (Problem(Scores(of), nn.CrossEntropyLoss(), data) for of in (False, True))
+    value = trace(expected, "ggn", method="exact").value
+    assert value == pytest.approx(float(dense(GGN(expected)).trace()), rel=1e-9)
+    assert trace(found, "ggn", method="exact").value == pytest.approx(value, rel=1e-9)
+    torch.testing.assert_close(
+        found.flat(diagonal(found, "ggn").diagonal), expected.flat(diagonal(expected, "ggn").diagonal)
+    )

@@ -1,5 +1,7 @@
 """Wrong derivatives are refused by the name of the module; right ones never; nothing else is disturbed."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -274,3 +276,22 @@ def test_a_padding_row_is_a_constant():
     problem = Problem(model, nn.CrossEntropyLoss(), (tokens, Y))
     assert torch.isfinite(Hessian(problem) @ problem.vector()).all()
     assert torch.isfinite(per_sample_gradient_norms(problem)).all()
+
+
+def test_rounding_at_a_kink_does_not_take_the_rule_of_a_layer_away():
+    class Rounded(nn.Module):
+        """In single precision a rounding that is another one in a batch than alone."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if x.dtype == torch.float64 else x + (1e-6 if len(x) > 1 else -1e-6)
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), Rounded(), nn.ReLU(), nn.Linear(4, 2))
+    with torch.no_grad():
+        model[0].bias.copy_(-model[0].weight @ X[0])  # the first example lies on all kinks
+    problem = problem_of(model, torch.float32)
+    per_sample_gradient_norms(problem)
+    without_doubt = problem_of(copy.deepcopy(model), torch.float64)
+    per_sample_gradient_norms(without_doubt)
+    assert problem.structure.outside == () == tuple(problem.verified.looped)
+    assert problem.verified.cost > without_doubt.verified.cost + 0.5
