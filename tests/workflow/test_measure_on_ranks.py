@@ -59,6 +59,16 @@ def test_several_processes_give_what_one_gives_and_rank_0_tells_it(place: Path, 
         assert {**row, **values(other)} == other
 
 
+def test_several_processes_draw_what_one_draws(place: Path, measure: Measure) -> None:
+    asked = "nets:small --data dots --what hessian-trace --json"
+    [alone] = json.loads(measure(*asked.split()).out)["measures"]
+    [together] = json.loads(on_ranks(3, place, *asked.split())[0].out)["measures"]
+    assert alone["standard_error"] > 0
+    assert [together[name] for name in ("value", "standard_error")] == pytest.approx(
+        [alone[name] for name in ("value", "standard_error")], rel=1e-5
+    )
+
+
 def values(row: dict[str, Any]) -> dict[str, Any]:
     """What depends on rounding."""
     return {name: row[name] for name in ("value", "bound", "text")}
