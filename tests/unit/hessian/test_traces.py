@@ -136,7 +136,7 @@ def test_convolutions_of_few_and_of_many_positions_have_the_norms_of_their_gradi
         a = torch.randn(5, channels, side, side, generator=source, dtype=torch.float64)
         d = torch.randn(5, 3, *layer(a).shape[1:], generator=source, dtype=torch.float64)
         sign = torch.randn(5, 3, generator=source, dtype=torch.float64).sign()
-        found = ConvolutionRule.summed_norms(layer, a, d, sign)
+        found = ConvolutionRule.summed_norms(layer, a, d.unbind(1), sign)
         for name in ("weight", "bias"):
             squares = [
                 ConvolutionRule.gradients(layer, a, some)[name].flatten(1).square().sum(1) for some in d.unbind(1)
