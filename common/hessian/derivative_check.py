@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from common.hessian.random import normal
 
@@ -55,13 +56,27 @@ class Finding:
     finite: bool = True
 
 
+_retyped: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+
+
+def times_retyped(tensor: torch.Tensor) -> int:
+    """How often the tensor has held values of another type (`holding`).
+
+    Each time autograd forgets its place in the graphs recorded before: derivatives by it are zero there.
+    """
+    return int(_retyped.get(tensor, 0))
+
+
 @contextmanager
 def holding(tensors: Tensors, values: Tensors) -> Iterator[None]:
     """Within: the tensors have these values, in the type of these; afterwards what they held before, to the bit.
 
-    Their places and versions do not change, so whatever was recorded of them stays as it is.
+    Their places and versions do not change. What was recorded of those whose type changes is lost (`times_retyped`).
     """
     before = [tensor.data for tensor in tensors]
+    for tensor, value in zip(tensors, values, strict=True):
+        if tensor.dtype != value.dtype:
+            _retyped[tensor] = times_retyped(tensor) + 1
     try:
         for tensor, value in zip(tensors, values, strict=True):
             tensor.data = value

@@ -137,3 +137,20 @@ def test_measuring_leaves_the_model_as_it_was(name):
         assert isinstance(p, nn.Parameter)
         assert torch.equal(p, before[n][0])
         assert (p.requires_grad, p.grad) == (before[n][1], None)
+
+
+@pytest.mark.parametrize("kinds", [(Hessian, GGN), (GGN, Hessian)])
+def test_products_stay_what_they_are_when_a_check_comes_between(kinds):
+    """A check holds float32 weights in float64, after which autograd does not find them in what it had recorded."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    data = torch.randn(5, 3), torch.tensor([0, 1, 1, 0, 1])
+    problem = Problem(model, nn.CrossEntropyLoss(), data)
+    vector = problem.random_signs(torch.Generator().manual_seed(0))
+    operator = kinds[0](problem)
+    before = operator @ vector
+    assert before.norm() > 0
+    kinds[1](problem) @ vector
+    assert torch.equal(operator @ vector, before)
+    Hessian(Problem(model, nn.CrossEntropyLoss(), data)) @ vector  # another problem of the same weights
+    assert torch.equal(operator @ vector, before)
