@@ -158,6 +158,12 @@ def test_check_names_file_line_and_what_exists(tmp_path: Path) -> None:
             check(claim, metrics, of_grid, experiments=experiments[0] if experiments else None)
 
 
+def test_of_values_that_are_there_the_nearest_number_is_proposed(tmp_path: Path) -> None:
+    (claim,) = load_claims(write(tmp_path, GOOD.replace("{arm: noisy}", "{arm: 12}")))
+    with pytest.raises(UserError, match=r"axis arm has no value 12 \(did you mean 10\? known: 2, 4, 10, 100\)"):
+        check(claim, None, {"arm": [100, 10, 2, 4], "seed": [0, 1]})
+
+
 def test_reading_claims_imports_no_analysis_library() -> None:
     code = "import sys, common.claims; print([m for m in ('pandas', 'scipy', 'numpy') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

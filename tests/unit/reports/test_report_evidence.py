@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,19 @@ def test_the_verdict_of_the_largest_scale_that_decides_is_shown(
         for name, (scale, verdict) in {"published": published, "live": live}.items()
     }
     assert ClaimRow(stub, known["live"], known["published"]).headline is known[shown]
+
+
+def test_what_this_machine_found_again_stands_once_and_what_differs_beside_it() -> None:
+    stub = ClaimStub(id="a", statement="A.")
+    found = Verdict("a", "A.", verdict="reproduced", estimate=0.5, interval=(0.4, 0.6))
+    published = Judged(found, "laptop", published=True, commit="abc")
+    again, larger = Judged(found, "laptop"), Judged(found, "workstation")
+    other = Judged(replace(found, estimate=0.51), "laptop")
+    assert ClaimRow(stub, again, published).judgements == [published]
+    assert ClaimRow(stub, again, published).headline is published, "what is cited has a commit"
+    for live in (other, larger):
+        row = ClaimRow(stub, live, published)
+        assert (row.judgements, row.headline) == ([live, published], live)
 
 
 @pytest.mark.parametrize(
