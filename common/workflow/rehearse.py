@@ -26,6 +26,8 @@ LOOK = 0.2
 """Seconds between two looks at what a rehearsal has told."""
 START_SECONDS = 300.0
 """How long a process may take before its first call begins."""
+WAITING = 5.0
+"""How many times as long as it may compute a call may take where other work has the processor."""
 
 Told = Generator[dict[str, Any], None, int | None]
 """What a process tells, and the step with which the next one begins."""
@@ -37,7 +39,7 @@ class Terms:
 
     Attributes:
         device: `cpu` or `cuda`; empty for what there is.
-        seconds: that one call may take.
+        seconds: that one call may compute (`_Patience`).
         memory_gb: that a call may take; 0 for what there is.
         real_seconds: for which every real call is begun, to time its steps; 0 for not at all.
         again: whether every call is computed again, uninterrupted, and the records compared.
@@ -145,16 +147,16 @@ def _process(folders: Folders, terms: Terms, stated: Mapping[str, Any], first: i
 
 def _told(process: "subprocess.Popen[bytes]", answers: Path, seconds: float) -> Told:
     """What the process tells, until it ends or a step takes too long; returns as `_process` does."""
-    seen, begun, until = 0, None, time.monotonic() + START_SECONDS
+    seen, begun, patience = 0, None, _Patience(process.pid, START_SECONDS)
     while True:
         ended = process.poll() is not None
         lines = _lines(answers)
         for line in lines[seen:]:
-            seen, until = seen + 1, time.monotonic() + seconds
+            seen, patience = seen + 1, _Patience(process.pid, seconds)
             begun = line if "begun" in line else None
             if begun is None:
                 yield line
-        late = time.monotonic() > until
+        late = patience.ended()
         if not ended and not late:
             time.sleep(LOOK)
             continue
@@ -164,6 +166,38 @@ def _told(process: "subprocess.Popen[bytes]", answers: Path, seconds: float) -> 
             return None
         yield _lost(begun, f"it was not done after {seconds:g} s" if late else _death(process, answers))
         return None if begun["begun"] + 1 == begun["of"] else int(begun["begun"]) + 1
+
+
+class _Patience:
+    """With a step of a process: until it has computed, or waited for the processor `WAITING` times, for so long.
+
+    Computing is processor time or time, whichever is less: several threads do not end it sooner, and a machine that is
+    busy with other work ends it later. Where processor time cannot be read (`psutil` comes with Snakemake), it is time.
+    """
+
+    def __init__(self, process: int, seconds: float) -> None:
+        self.process, self.seconds = process, seconds
+        self.since, self.computed = time.monotonic(), _processor_seconds(process)
+
+    def ended(self) -> bool:
+        """Whether the step has taken longer than it may."""
+        taken, now = time.monotonic() - self.since, _processor_seconds(self.process)
+        if now is not None and self.computed is not None and taken < WAITING * self.seconds:
+            taken = min(taken, now - self.computed)
+        return taken > self.seconds
+
+
+def _processor_seconds(process: int) -> float | None:
+    """That a process has computed, in all its threads; None where that cannot be read."""
+    try:
+        import psutil
+    except ImportError:
+        return None
+    try:
+        times = psutil.Process(process).cpu_times()
+    except psutil.Error:
+        return None
+    return float(times.user + times.system)
 
 
 def _lost(begun: Mapping[str, Any], why: str) -> dict[str, Any]:

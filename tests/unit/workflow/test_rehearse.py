@@ -10,6 +10,7 @@ from common.experiments.execution import parameters_of
 from common.workflow.cost import costs
 from common.workflow.discovery import discover
 from common.workflow.footprint import Footprint, at_once, shortage
+from common.workflow import rehearse as rehearsal
 from common.workflow.rehearse import Terms, rehearse_all
 from common.workflow.rehearsed import provide, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Rehearsing, Stage, rehearse
@@ -188,6 +189,21 @@ def test_artifacts_of_one_seed_stand_in_for_those_of_another(in_process: Project
     third = [small.runs("measurement", "paper")[2]]
     assert provide(small, stage.results(1), third, stage.results(1)) == []
     assert stage.results(1).folder(small.runs("descent", "paper")[2]).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("at", "computed", "ended"),
+    [(5, 5, False), (11, 11, True), (11, 3, False), (11, 40, True), (51, 3, True), (11, None, True), (9, 40, False)],
+)
+def test_a_call_may_compute_for_so_long_and_wait_five_times(
+    at: float, computed: float | None, ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {"time": 0.0, "computed": 0.0 if computed is not None else None}
+    monkeypatch.setattr(rehearsal.time, "monotonic", lambda: now["time"])
+    monkeypatch.setattr(rehearsal, "_processor_seconds", lambda process: now["computed"])
+    patience = rehearsal._Patience(1, 10.0)
+    now.update(time=at, computed=computed)
+    assert patience.ended() == ended
 
 
 def test_how_many_seeds_fit() -> None:
