@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from common.experiments.execution import parameters_of
+from common.workflow import rehearse as rehearsal
 from common.workflow.cost import costs
 from common.workflow.discovery import discover
 from common.workflow.footprint import Footprint, at_once, shortage
-from common.workflow import rehearse as rehearsal
 from common.workflow.rehearse import Terms, rehearse_all
 from common.workflow.rehearsed import provide, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Rehearsing, Stage, rehearse
@@ -199,7 +199,7 @@ def test_a_call_may_compute_for_so_long_and_wait_five_times(
     at: float, computed: float | None, ended: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = {"time": 0.0, "computed": 0.0 if computed is not None else None}
-    monkeypatch.setattr(rehearsal.time, "monotonic", lambda: now["time"])
+    monkeypatch.setattr("time.monotonic", lambda: now["time"])
     monkeypatch.setattr(rehearsal, "_processor_seconds", lambda process: now["computed"])
     patience = rehearsal._Patience(1, 10.0)
     now.update(time=at, computed=computed)
