@@ -161,7 +161,7 @@ def _work(value: Any) -> Any:
 
 
 def provide(replication: Replication, results: Results, runs: Sequence[Run], source: Results) -> list[str]:
-    """Give runs what they start from: where a needed run was not rehearsed, the artifacts of one of the same setting.
+    """Give runs what they start from: where a needed run was not rehearsed, the artifacts of one that did its work.
 
     Args:
         source: where rehearsed runs lie.
@@ -189,14 +189,21 @@ def provide(replication: Replication, results: Results, runs: Sequence[Run], sou
 
 
 def _twin(needed: Run, replication: Replication, results: Results) -> Run | None:
-    """A rehearsed run that differs from `needed` along repeated axes alone and left artifacts."""
-    wanted = {name: value for name, value in needed.axes.items() if name not in REPEATED}
+    """A rehearsed run with artifacts that did the work of `needed`, at best at the same setting."""
+    alike = replication.experiment(needed.experiment).rehearsal.alike
+    kind, wanted = _kind(needed, replication, alike), _without_repeated(needed)
+    found = None
     for run in replication.runs(needed.experiment, needed.scale):
-        alike = {name: value for name, value in run.axes.items() if name not in REPEATED} == wanted
-        stored: RunRecord | None = results.stored(run) if alike else None
-        if stored is not None and stored.artifacts:
-            return run
-    return None
+        stored: RunRecord | None = results.stored(run)
+        if stored is not None and stored.artifacts and _kind(run, replication, alike) == kind:
+            if _without_repeated(run) == wanted:
+                return run
+            found = found or run
+    return found
+
+
+def _without_repeated(run: Run) -> dict[str, Any]:
+    return {name: value for name, value in run.axes.items() if name not in REPEATED}
 
 
 def rehearsed(replication: Replication, factor: int = 1) -> Rehearsed:

@@ -191,6 +191,19 @@ def test_artifacts_of_one_seed_stand_in_for_those_of_another(in_process: Project
     assert stage.results(1).folder(small.runs("descent", "paper")[2]).is_dir()
 
 
+def test_artifacts_of_one_rate_stand_in_for_those_of_another_of_the_same_kind(
+    in_process: Project, tmp_path: Path
+) -> None:
+    config = CONFIG.replace("  grid: {seed: 30}", "  grid: {learning_rate: [0.1, 0.2], width: [8, 9], seed: 30}", 1)
+    plant(
+        in_process,
+        TRAINS.replace("MOVED", "momentum.to(context.device)"),
+        config.replace("match: [seed]", "match: [seed], where: {learning_rate: 0.2, width: 8}"),
+    )
+    found = rehearsing(in_process, tmp_path)
+    assert (found["measurement"].status, found["measurement"].reason) == ("ok", "")
+
+
 @pytest.mark.parametrize(
     ("at", "computed", "ended"),
     [(5, 5, False), (11, 11, True), (11, 3, False), (11, 40, True), (51, 3, True), (11, None, True), (9, 40, False)],
