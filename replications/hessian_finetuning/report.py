@@ -83,8 +83,8 @@ paper.figure(
 # %% [markdown]
 # ## Theorem 1
 # Its right side at the trained weights, without the term whose constant is not given. α is the largest trace of a
-# training example, so one example decides it. A right side above the largest possible loss C (4 nats here) holds and
-# says nothing.
+# training example, so one example decides it; over as many test examples, which stand for the distribution of (8), it
+# is many times larger. A right side above the largest possible loss C (4 nats here) holds and says nothing.
 
 # %%
 paper.figure(
@@ -92,7 +92,9 @@ paper.figure(
     [
         "theorem1-within-*",
         "theorem1-is-*",
+        "theorem1-over-fresh-points-*",
         "theorem1-below-mcallester",
+        "mcallester-*",
     ],
     see="All three bounds lie near or above C and ten times or more above the gap. The product of norms begins "
     "below them and grows steeply with depth.",
@@ -170,6 +172,23 @@ paper.summary(
 )
 
 # %% [markdown]
+# What survives the training loss? At workstation scale, where fine-tuning runs until its loss has settled, each reading
+# of the measure is held against the training loss itself, against what is left once the training loss is given, and
+# without any one of the seven methods; and the gap of the error stands beside that of the loss.
+
+# %%
+paper.summary(
+    [
+        "fig2-*-correlates-with-the-error-gap",
+        "fig2-*-beats-the-training-loss",
+        "fig2-*-on-test-points-says-more-than-the-training-loss",
+        "fig2-*-without-any-one-method",
+        "fig2-*-curvature-on-test-points-correlates",
+        "fig2-*-training-has-settled",
+    ]
+)
+
+# %% [markdown]
 # ## Fig. 3: noise injection
 # WP-SGD takes gradients on one side of the weights, NSO on both. Both cost two gradients a step, so SGD with twice the
 # epochs stands beside them.
@@ -198,6 +217,7 @@ paper.summary(
         "fig3-text-nso-trace-below-wp-sgd-at-equal-loss",
         "fig3-text-nso-gap-below-sgd-at-equal-loss",
         "fig3-text-nso-gap-below-wp-sgd-at-equal-loss",
+        "fig3-*-at-equal-loss-below-*",
     ]
 )
 

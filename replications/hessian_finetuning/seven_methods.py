@@ -36,7 +36,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         settings.setdefault((run.method, run.strength), []).append(run)
     seeds = {run.seed: run for run in runs}
     systems = dict(zip(seeds, load_systems(runs[0].system, list(seeds.values()), context), strict=True))
-    state = context.restore() or {"done": 0, "tuning": None}
+    state = context.restore() or {"done": 0, "tuning": None, "before": []}
     first: list[float] = []  # all settings start at the same weights
     for done, members in list(enumerate(settings.values()))[state["done"] :]:
         method = METHODS[members[0].method](_value(members[0]))
@@ -44,16 +44,35 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         if state["tuning"] is not None:
             tuning.restore(state["tuning"])
         while tuning.step < tuning.total:
+            if tuning.step == settling(tuning.total):
+                state["before"] = tuning.evaluate("train").loss.tolist()
             tuning.advance()
             context.progress(done + tuning.step / tuning.total, len(settings))
-            context.checkpoint({"done": done, "tuning": tuning.state()})
+            context.checkpoint({"done": done, "tuning": tuning.state(), "before": state["before"]})
         first = first or tuning.first_training_losses()
-        _measure(members, context, tuning, first)
-        state = {"done": done + 1, "tuning": None}
+        _measure(members, context, tuning, first, state["before"])
+        state = {"done": done + 1, "tuning": None, "before": []}
         context.checkpoint(state)
 
 
-def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTuning, first: Sequence[float]) -> None:
+def settling(total: int) -> int:
+    """The step at which the last sixth begins: what the training loss still does in it says whether it has settled.
+
+    Example:
+        >>> settling(100)
+        83
+    """
+    return 5 * total // 6
+
+
+def _measure(
+    members: Sequence[Parameters],
+    context: RunContext,
+    tuning: FineTuning,
+    first: Sequence[float],
+    before: Sequence[float],
+) -> None:
+    """`first` and `before` are training losses, at the start and when the last sixth of the steps began."""
     rows = tuning.performance()
     for member, run in enumerate(members):
         if not math.isfinite(rows[member]["training_loss"]):
@@ -65,6 +84,7 @@ def _measure(members: Sequence[Parameters], context: RunContext, tuning: FineTun
             classes=tuning.classes,
             gradients=tuning.rule.gradient_evaluations,
             first_training_loss=first[member],
+            settling_training_loss=before[member],
             **tuning.source,
             **rows[member],
             **layer_measures(tuning.member(member)),

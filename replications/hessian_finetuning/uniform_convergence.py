@@ -60,8 +60,7 @@ def _systems(runs: Sequence[Parameters], context: RunContext) -> list[System]:
     """Each trains on n of its training examples, or on its validation examples."""
     systems = []
     for run, system in zip(runs, load_systems(runs[0].system, runs, context), strict=True):
-        inputs, labels = system.train
-        own = inputs[: run.examples], labels[: run.examples]
+        own = replace(system.train, rows=system.train.rows[: run.examples])
         systems.append(replace(system, train=own if run.trained_on == "own" else system.validation))
     return systems
 

@@ -37,6 +37,8 @@ DISCRETE = {
     "grokking/*/log_delay_of_grokking": "a ratio of two evaluated steps",
     "grokking/*/time_to_fit": "an evaluated step",
     "grokking/*_to_grok": "an evaluated step, its share of the run, or its logarithm",
+    "hessian_finetuning/noise_injection/sigma": "one of a few candidates",
+    "hessian_finetuning/seven_methods/*_without_method": "a rank correlation",
     "pacgen/*/matched_log_training_loss": "the loss at which gaps are compared, the same for all",
     "pacgen/perturbation_tradeoff/complexity_fall": "read at points of a grid",
     "pacgen/toy_landscape/boundary_complexity_*": "a share of points of a grid",

@@ -1,5 +1,7 @@
 """Fig. 2: a row a run, the Hessian measure against the gap over seven methods, and what else predicts it."""
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,12 +16,19 @@ MEASURES = {
     "test_measure": "… with test points",
     "mean_measure": "… mean for maximum",
     "curvature": "… without C",
+    "test_curvature": "… without C, test points",
     "root_largest_loss": "√C alone",
     "norm_product": "norm product",
     "weight_norm": "weight norm",
     "distance": "distance from start",
 }
 """The readings of the measure, its parts and the other measures, with the names that figures give them."""
+WITHOUT = {
+    f"{prefix}{kind}_without_method": (f"{prefix}measure", given)
+    for prefix in ("", "test_")
+    for kind, given in (("measure", None), ("partial", "log_training_loss"))
+}
+"""Correlations with a method left out: the measure, and what is given."""
 PREDICTORS = {**MEASURES, "log_training_loss": "training loss"}
 """What is correlated with the gap: the measures, and how well the training data are fitted."""
 NAMES = {
@@ -40,9 +49,13 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
     Columns:
         loss_gap (nats), error_gap (points): test minus training. test_error, validation_error: in %.
-        log_training_loss: base 10. validation_loss: nats, what strengths are selected by.
+        log_training_loss: base 10. fit: its negative. validation_loss: nats, what strengths are selected by.
+        settling: by how much of itself the training loss changed in the last sixth of the steps.
         measure and the others of `MEASURES`.
         vacuity: training loss plus measure over the loss of guessing, log(classes): below 1 it says something.
+        measure_without_method, test_measure_without_method: rank correlation of the measure (over training, over test
+            points) with the loss gap in the run's seed, its method left out of the seven; partial_without_method,
+            test_partial_without_method: given the training loss.
         regime_reached: the run is complete and fine-tuning lowered the training loss.
     """
     table = records.set_index("run")
@@ -55,8 +68,32 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     for name in MEASURES:
         rows[name] = table[name]
     rows["vacuity"] = (table["training_loss"] + table["measure"]) / np.log(table["classes"])
+    rows["fit"] = -rows["log_training_loss"]
+    rows["settling"] = (1 - table["training_loss"] / table["settling_training_loss"]).abs()
     rows["regime_reached"] = table["training_loss"] < table["first_training_loss"]
-    return rows
+    return rows.join(_without_a_method(rows.join(table[["system", "method", "seed"]])))
+
+
+def _without_a_method(table: pd.DataFrame) -> pd.DataFrame:
+    """What the measure's rank correlations with the loss gap are over the other methods of a run's system and seed."""
+    found = pd.DataFrame(index=table.index, columns=[*WITHOUT], dtype=float)
+    for _, part in table.groupby(["system", "seed"], sort=False):
+        for method, own in part.groupby("method", sort=False):
+            others = part[part["method"] != method]
+            for name, (measure, given) in WITHOUT.items():
+                found.loc[list(own.index), name] = rank_correlation(others, measure, given)
+    return found
+
+
+def rank_correlation(table: pd.DataFrame, measure: str, given: str | None = None) -> float:
+    """Spearman's correlation of a column with `loss_gap`; partial given another column."""
+    names = [measure, "loss_gap"] if given is None else [measure, "loss_gap", given]
+    matrix = table[names].corr(method="spearman").to_numpy()
+    if given is None:
+        return float(matrix[0, 1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt((1 - matrix[0, 2] ** 2) * (1 - matrix[1, 2] ** 2))
+        return float((matrix[0, 1] - matrix[0, 2] * matrix[1, 2]) / scale)
 
 
 def selected(table: pd.DataFrame) -> pd.DataFrame:
@@ -66,12 +103,16 @@ def selected(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def within_seed_correlations(table: pd.DataFrame) -> pd.DataFrame:
-    """Rank correlation of each predictor with the loss gap over all settings of a system and seed: a row each."""
+    """Rank correlation of each predictor with the loss gap over all settings of a system and seed: a row each.
+
+    `partial` is that given the training loss, of the training loss itself none.
+    """
     rows = []
     for (system, seed), part in table.groupby(["system", "seed"], sort=False):
         for name in PREDICTORS:
-            value = part[name].corr(part["loss_gap"], method="spearman")
-            rows.append({"system": system, "seed": seed, "measure": name, "correlation": value})
+            partial = math.nan if name == "log_training_loss" else rank_correlation(part, name, "log_training_loss")
+            value = rank_correlation(part, name)
+            rows.append({"system": system, "seed": seed, "measure": name, "correlation": value, "partial": partial})
     return pd.DataFrame(rows)
 
 
@@ -123,19 +164,21 @@ def _methods(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
 
 
 def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
-    """Rank correlation with the gap of all predictors, a point a seed."""
+    """Rank correlation with the gap of all predictors, a point a seed; hollow: given the training loss."""
     values = within_seed_correlations(table)
     figure, panels = subplots(1, len(systems), size=(4.0 * len(systems) + 1.6, 4.2), squeeze=False, sharey=True)
     for axes, system in zip(panels[0], systems, strict=True):
         part = values[values["system"] == system]
-        shades = [PALETTE[0]] * 3 + [PALETTE[2]] * 2 + [PALETTE[1]] * 3 + [PALETTE[5]]
+        shades = [PALETTE[0]] * 3 + [PALETTE[2]] * 3 + [PALETTE[1]] * 3 + [PALETTE[5]]
         _dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in PREDICTORS], shades)
+        partial = part.groupby("measure")["partial"].mean().reindex(list(PREDICTORS)).to_numpy()
+        axes.plot(partial, np.arange(len(partial)) + 0.36, "D", color="#5c6674", fillstyle="none", label="_partial")
         axes.axvline(0, color="#5c6674", linewidth=0.8, label="_zero")
         axes.set_yticks(range(len(PREDICTORS)), list(PREDICTORS.values()))
         axes.set(title=systems[system], xlabel="rank correlation with the gap", xlim=(-1.05, 1.05))
         axes.set_xticks([-1, -0.5, 0, 0.5, 1])
         axes.set_ylim(len(PREDICTORS) - 0.5, -0.5)
-    figure.suptitle("Figure 2 · what predicts the gap, within seeds", x=0.01, ha="left")
+    figure.suptitle("Figure 2 · what predicts the gap, within seeds; ◇ given the training loss", x=0.01, ha="left")
     return figure
 
 

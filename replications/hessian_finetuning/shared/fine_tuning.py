@@ -1,5 +1,6 @@
 """Fine-tuning several seeds of a system at once by any method, in one batched forward and backward pass."""
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from common.experiments import Field, RunContext
 from common.training import Batches, Evaluation
 
 from .methods import Method, Weights
-from .systems import Examples, Name, System, SystemParameters, load_systems
+from .systems import Examples, Name, Subset, System, SystemParameters, load_systems
 
 Optimiser = Literal["sgd", "adam"]
+Schedule = Literal["constant", "thirds"]
 AUTHORS = "code of the talk's authors, images"
 CHUNK = 250
 """Examples that each member evaluates at once."""
@@ -31,7 +33,12 @@ class TuningParameters(SystemParameters):
     )
     batch_size: int = Field(32, ge=1, unit="examples", description="examples a step", source=AUTHORS)
     optimiser: Optimiser = Field("sgd", description="what takes the steps", source="deviations D4 and D10")
-    learning_rate: float = Field(0.02, gt=0, description="constant", source="deviations D4 and D10")
+    learning_rate: float = Field(0.02, gt=0, description="at the start", source="deviations D4 and D10")
+    schedule: Schedule = Field(
+        "constant",
+        description="whether it stays, or is divided by ten after each third of the budget",
+        source=f"deviation D10; thirds: {AUTHORS}",
+    )
     momentum: float = Field(0.9, ge=0, lt=1, description="of SGD", source="deviation D4")
 
     @property
@@ -63,10 +70,11 @@ class FineTuning:
         source: names of the data and of the pretrained weights.
 
     Args:
-        systems: one a member; data of equal sizes.
+        systems: one a member; data of equal sizes. Tables that they share are held once.
         budget: in gradients of a mini-batch.
         batches, noise: generators, one a member.
-        learning_rate: the usual one, which a method may change.
+        learning_rate: the usual one at the start, which a method may change.
+        schedule: constant, or divided by ten after each third of the steps that the whole budget allows.
         optimiser: SGD with `momentum`, or Adam (AMSGrad) with decoupled weight decay.
         looks: how often a method that watches the validation split looks at it, evenly spread.
     """
@@ -84,6 +92,7 @@ class FineTuning:
         noise: Sequence[torch.Generator],
         optimiser: Optimiser = "sgd",
         looks: int = 10,
+        schedule: Schedule = "constant",
     ) -> None:
         self.model, self.classes, self.source = systems[0].model, systems[0].classes, systems[0].source
         self.start: Weights = {
@@ -92,26 +101,28 @@ class FineTuning:
             if parameter.requires_grad
         }
         self.weights: Weights = {name: nn.Parameter(tensor.clone()) for name, tensor in self.start.items()}
-        self.splits = {
-            split: tuple(torch.stack(parts) for parts in zip(*(getattr(s, split) for s in systems), strict=True))
-            for split in ("train", "validation", "test")
+        self.splits: dict[str, list[Subset]] = {
+            split: [getattr(system, split) for system in systems] for split in ("train", "validation", "test")
         }
         self.method, self.noise = method, list(noise)
-        rate, decay = method.learning_rate(learning_rate), method.weight_decay()
-        steps = _descent(optimiser, list(self.weights.values()), rate, momentum, decay)
-        self.rule = method.rule(steps, self.noise)
-        self.batches = Batches(self.splits["train"][1].shape[1], batch_size, batches)
+        self.rate, decay = method.learning_rate(learning_rate), method.weight_decay()
+        self.descent = _descent(optimiser, list(self.weights.values()), self.rate, momentum, decay)
+        self.rule, self.schedule = method.rule(self.descent, self.noise), schedule
+        self.batches = Batches(len(self.splits["train"][0]), batch_size, batches)
         self.total, self.step = method.steps(budget), 0
+        self.third = max(1, math.ceil(budget / method.gradients_per_step / 3))
         self.looks = {round(self.total * (k + 1) / looks) for k in range(looks)} if method.watches_validation else set()
 
     def advance(self) -> None:
         """One step of all members; after the last one the method finishes."""
         members = list(range(len(self.noise)))
-        chosen = self.batches.next(members).to(self.splits["train"][0].device)
-        rows = torch.arange(len(members), device=chosen.device)[:, None]
-        inputs, labels = (tensor[rows, chosen] for tensor in self.splits["train"])
-        targets = functional.one_hot(labels, self.classes).to(next(iter(self.weights.values())))
+        weights = next(iter(self.weights.values()))
+        inputs, labels = self._examples("train", list(self.batches.next(members).to(weights.device)))
+        targets = functional.one_hot(labels, self.classes).to(weights)
         inputs, targets = self.method.batch(inputs, targets, self.noise)
+        if self.schedule == "thirds":
+            for group in self.descent.param_groups:
+                group["lr"] = self.rate * 0.1 ** (self.step // self.third)
         self.rule.step(lambda: cross_entropy(self.logits(inputs), targets).sum())
         self.method.after_step(self.weights, self.start)
         self.step += 1
@@ -128,10 +139,20 @@ class FineTuning:
     @torch.no_grad()
     def evaluate(self, split: str) -> Evaluation:
         """Each member on all of a split."""
-        inputs, labels = self.splits[split]
-        logits = torch.cat([self.logits(part) for part in inputs.split(CHUNK, dim=1)], dim=1)
+        count = len(self.splits[split][0])
+        found = []
+        for begin in range(0, count, CHUNK):
+            inputs, labels = self._examples(split, [slice(begin, begin + CHUNK)] * len(self.noise))
+            found.append((self.logits(inputs), labels))
+        logits, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
         targets = functional.one_hot(labels, self.classes).to(logits)
         return Evaluation(cross_entropy(logits, targets), (logits.argmax(-1) != labels).double().mean(1))
+
+    def _examples(self, split: str, places: Sequence[torch.Tensor | slice]) -> Examples:
+        """Inputs [members, n, …] and labels [members, n] at places of each member's part."""
+        parts = [part.examples(chosen) for part, chosen in zip(self.splits[split], places, strict=True)]
+        inputs, labels = (torch.stack(tensors) for tensors in zip(*parts, strict=True))
+        return inputs, labels
 
     def performance(self) -> list[dict[str, float]]:
         """Of each member `training_loss`, `training_error` and the same of `validation` and `test`."""
@@ -162,9 +183,7 @@ class FineTuning:
     def member(self, member: int) -> Member:
         """One member; its network is an ordinary one with a copy of its weights."""
         start = {name: tensor[member] for name, tensor in self.start.items()}
-        train, test = (
-            (inputs[member], labels[member]) for inputs, labels in (self.splits["train"], self.splits["test"])
-        )
+        train, test = (self.splits[split][member].examples() for split in ("train", "test"))
         return Member(self.module(member), start, train, test)
 
     def state(self) -> dict[str, Any]:
@@ -209,6 +228,7 @@ def tuning_of(
         batches=[context.generator(run, "batches") for run in runs],
         noise=[context.generator(run, "noise") for run in runs],
         optimiser=setting.optimiser,
+        schedule=setting.schedule,
     )
 
 

@@ -23,6 +23,7 @@ def layer_measures(member: Member) -> dict[str, float]:
         mean_measure       the same with the mean over training examples in place of the maximum
         test_measure       the same as `measure` with C and maxima over the first n test examples
         curvature          Σᵢ √(maxₙ vᵢᵀ ∇ᵢ²ℓₙ vᵢ) / √n: the measure without C
+        test_curvature     the same over the test examples
         root_largest_loss  √C
         norm_product       √(Πᵢ sᵢ² · Σᵢ rᵢ² / n), sᵢ = ‖Wᵢ‖₂, rᵢ = ‖Wᵢ‖_F/‖Wᵢ‖₂ (Bartlett et al. 2017)
         weight_norm        ‖W‖ over weight matrices
@@ -42,12 +43,13 @@ def layer_measures(member: Member) -> dict[str, float]:
         {name: values[part] for name, values in of_both.items()} for part in (slice(n), slice(n, None))
     )
     largest, test_largest = float(losses[:n].max()), float(losses[n:].max())
-    curvature = _summed(forms, torch.amax, n)
+    curvature, test_curvature = (_summed(part, torch.amax, n) for part in (forms, test_forms))
     return {
         "measure": math.sqrt(largest) * curvature,
         "mean_measure": math.sqrt(largest) * _summed(forms, torch.mean, n),
-        "test_measure": math.sqrt(test_largest) * _summed(test_forms, torch.amax, n),
+        "test_measure": math.sqrt(test_largest) * test_curvature,
         "curvature": curvature,
+        "test_curvature": test_curvature,
         "root_largest_loss": math.sqrt(largest),
         "norm_product": _norm_product(list(matrices.values()), n),
         "weight_norm": _length(list(matrices.values())),

@@ -1,7 +1,8 @@
 """What is fine-tuned: the upper layers of a pretrained network with a new head, on cached features of the lower ones.
 
 systems = load_systems("image", runs, context)          # runs of several seeds
-systems[0].model(systems[0].train[0])                   # logits of the training examples
+inputs, labels = systems[0].train.examples()
+systems[0].model(inputs)                                # logits of the training examples
 """
 
 from collections.abc import Sequence
@@ -53,22 +54,43 @@ class SystemParameters(ExperimentParameters):
 
 
 @dataclass(frozen=True, eq=False)
+class Subset:
+    """Some rows of a table of examples, which seeds that share it hold once.
+
+    Attributes:
+        table: features, float32 [N, …], and labels, int64 [N].
+        rows: which of them, int64 [n].
+    """
+
+    table: Examples
+    rows: Tensor
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def examples(self, places: Tensor | slice = slice(None)) -> Examples:
+        """A copy of the features and labels at places among these rows."""
+        inputs, labels = self.table
+        return inputs[self.rows[places]], labels[self.rows[places]]
+
+
+@dataclass(frozen=True, eq=False)
 class System:
     """A network to fine-tune and its data, in memory, on the context's device.
 
     Attributes:
         model: from features [n, …] to logits [n, classes], in evaluation mode, with the pretrained weights and a head
             drawn from the stream `init`.
-        train, validation, test: features, float32 [n, …], and labels, int64 [n]. The first two are disjoint parts of
-            the pool, drawn by the stream `split`; the test examples are those of all seeds.
+        train, validation, test: the first two are disjoint parts of the pool, drawn by the stream `split`; pool and
+            test examples are those of all seeds.
         classes: their number.
         source: names of the data (`dataset`) and of the pretrained weights (`weights`).
     """
 
     model: nn.Module
-    train: Examples
-    validation: Examples
-    test: Examples
+    train: Subset
+    validation: Subset
+    test: Subset
     classes: int
     source: dict[str, str]
 
@@ -105,12 +127,13 @@ def _of_seed(
     pool, labels, count = features["pool"], features["pool_labels"], run.train_examples
     order = torch.randperm(len(labels), generator=context.generator(run, "split")).to(labels.device)
     chosen = order[:count], order[count : count + run.validation_examples]
-    train, validation = ((pool[part], labels[part]) for part in chosen)
+    train, validation = (Subset((pool, labels), part) for part in chosen)
     classes = int(labels.max()) + 1
-    model = _with_head(name, deepcopy(trained or nn.Sequential()), run, train[0], classes)
+    model = _with_head(name, deepcopy(trained or nn.Sequential()), run, pool, classes)
     new = model if trained is None else model[-1]  # type: ignore[index]
     initialise_uniform(new, context.generator(run, "init"))
-    test = features["test"], features["test_labels"]
+    of_test = features["test"], features["test_labels"]
+    test = Subset(of_test, torch.arange(len(of_test[1]), device=labels.device))
     source = {name: as_text(features[name]) for name in ("dataset", "weights")}
     model = model.to(context.device).eval()
     return System(model, train=train, validation=validation, test=test, classes=classes, source=source)

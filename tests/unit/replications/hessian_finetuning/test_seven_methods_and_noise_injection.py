@@ -31,7 +31,7 @@ ARMS = {
 @pytest.fixture(autouse=True, scope="module")
 def _tiny_systems() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (fine_tuning, seven_methods):
+        for module in (fine_tuning, seven_methods, noise_injection):
             patch.setattr(module, "load_systems", lambda name, runs, context: [network(run.seed) for run in runs])
         yield
 
@@ -46,8 +46,8 @@ def seven_runs(strengths: tuple[int, ...] = (1, 2, 3)) -> list[seven_methods.Par
     ]
 
 
-def noise_runs(arm: str) -> list[noise_injection.Parameters]:
-    more = {"measurements": 2, "curvature_examples": 12, "curvature_error": 0.3}
+def noise_runs(arm: str, **changes: Any) -> list[noise_injection.Parameters]:
+    more = {"measurements": 2, "curvature_examples": 12, "curvature_error": 0.3, **changes}
     return [noise_injection.Parameters(**{**TINY, **more, **ARMS[arm]}, seed=seed) for seed in range(2)]
 
 
@@ -95,11 +95,12 @@ def test_arms_of_equal_compute_spend_equal_gradients(noise: pd.DataFrame) -> Non
 
 
 def test_the_grid_gives_each_method_strengths_that_it_takes() -> None:
-    grid = yaml.safe_load((FOLDER / "config.yaml").read_text())["seven_methods"]["grid"]["method"]
-    assert tuple(grid) == SEVEN
-    for name, settings in grid.items():
-        assert settings["method"] == name
-        assert [METHODS[name](strength).strength for strength in settings["strengths"]] == settings["strengths"]
+    experiment = yaml.safe_load((FOLDER / "config.yaml").read_text())["seven_methods"]
+    for grid in (experiment["grid"], experiment["scales"]["workstation"]["grid"]):
+        assert tuple(grid["method"]) == SEVEN
+        for name, settings in grid["method"].items():
+            assert settings["method"] == name
+            assert [METHODS[name](strength).strength for strength in settings["strengths"]] == settings["strengths"]
 
 
 def test_seven_methods_resumed_anywhere_have_the_same_records() -> None:
@@ -107,8 +108,22 @@ def test_seven_methods_resumed_anywhere_have_the_same_records() -> None:
     same_when_resumed(lambda context: seven_methods.run(runs, context), times=3)
 
 
-def test_noise_injection_resumed_anywhere_has_the_same_records() -> None:
-    same_when_resumed(lambda context: noise_injection.run(noise_runs("nso"), context), times=3)
+@pytest.mark.parametrize("tried", [(), (0.01, 0.3)])
+def test_noise_injection_resumed_anywhere_has_the_same_records(tried: tuple[float, ...]) -> None:
+    runs = noise_runs("nso", tried_scales=tried)
+    same_when_resumed(lambda context: noise_injection.run(runs, context), times=3)
+
+
+def test_of_several_scales_that_of_the_lowest_validation_loss_is_measured() -> None:
+    rows = {}
+    for tried in ((0.01,), (3.0,), (3.0, 0.01)):
+        context = MemoryContext("noise_injection")
+        noise_injection.run(noise_runs("nso", tried_scales=tried), context)
+        rows[tried] = pd.DataFrame(context.rows)
+    last = {tried: table.groupby("seed")["validation_loss"].last() for tried, table in rows.items()}
+    assert last[(0.01,)].mean() < last[(3.0,)].mean()
+    assert set(rows[(3.0, 0.01)]["sigma"]) == {0.01}
+    assert last[(3.0, 0.01)].mean() < last[(3.0,)].mean()
 
 
 def test_a_run_that_leaves_the_numbers_is_reported_and_the_others_are_recorded() -> None:

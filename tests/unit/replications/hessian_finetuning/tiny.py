@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from common.hessian import Hessian, Problem, dense
-
-Data = tuple[torch.Tensor, torch.Tensor]
+from replications.hessian_finetuning.shared.systems import Subset
 
 
 @dataclass(frozen=True)
@@ -15,9 +14,9 @@ class Tiny:
     """Model and splits in memory."""
 
     model: nn.Module
-    train: Data
-    validation: Data
-    test: Data
+    train: Subset
+    validation: Subset
+    test: Subset
     classes: int
     source: dict[str, str] = field(default_factory=lambda: {"dataset": "cifar10", "weights": "mobilenet_v2"})
 
@@ -28,7 +27,8 @@ def one_weight_a_class(weights: tuple[float, float], *, inputs: float = 2.0, cou
     with torch.no_grad():
         model.weight.copy_(torch.tensor(weights, dtype=torch.float64)[:, None])
     data = torch.full((count, 1), inputs, dtype=torch.float64), torch.zeros(count, dtype=torch.int64)
-    return Tiny(model, data, data, data, 2)
+    part = Subset(data, torch.arange(count))
+    return Tiny(model, part, part, part, 2)
 
 
 def network(seed: int, *, kind: str = "smooth", count: int = 24) -> Tiny:
@@ -46,18 +46,18 @@ def network(seed: int, *, kind: str = "smooth", count: int = 24) -> Tiny:
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=source, dtype=torch.float64) / 2)
 
-    def draw() -> Data:
+    def draw() -> Subset:
         labels = torch.randint(0, 3, (count,), generator=source)
         points = torch.randn(count, 4, generator=source, dtype=torch.float64)
         points[:, :3] += nn.functional.one_hot(labels, 3)
-        return points, labels
+        return Subset((points, labels), torch.arange(count))
 
     return Tiny(model, draw(), draw(), draw(), 3)
 
 
 def example_hessians(system: Tiny, parameter: str | None = None) -> list[torch.Tensor]:
     """Of the cross-entropy of each training example, dense; by one parameter or by all."""
-    inputs, labels = system.train
+    inputs, labels = system.train.examples()
     names = None if parameter is None else [parameter]
     return [
         dense(Hessian(Problem(system.model, nn.CrossEntropyLoss(), example, parameters=names)))

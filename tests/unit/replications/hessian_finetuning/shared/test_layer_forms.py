@@ -23,7 +23,7 @@ def directions(model: nn.Module) -> dict[str, torch.Tensor]:
 def test_forms_of_each_example_are_those_of_its_dense_hessian(kind: str) -> None:
     system = network(0, kind=kind, count=5)
     found = directions(system.model)
-    forms = layer_forms(Problem(system.model, nn.CrossEntropyLoss(), system.train, chunk=2), found)
+    forms = layer_forms(Problem(system.model, nn.CrossEntropyLoss(), system.train.examples(), chunk=2), found)
     for name, direction in found.items():
         vector = direction.flatten()
         expected = [float(vector @ hessian @ vector) for hessian in example_hessians(system, name)]
@@ -32,7 +32,7 @@ def test_forms_of_each_example_are_those_of_its_dense_hessian(kind: str) -> None
 
 def test_their_mean_is_the_toolkits_form_of_the_mean_loss() -> None:
     system = network(1)
-    problem = Problem(system.model, nn.CrossEntropyLoss(), system.train)
+    problem = Problem(system.model, nn.CrossEntropyLoss(), system.train.examples())
     found = directions(system.model)
     whole = [found.get(name, torch.zeros_like(parameter)) for name, parameter in system.model.named_parameters()]
     expected = quadratic_forms_by_parameter(Hessian(problem), torch.cat([part.flatten() for part in whole]))
@@ -42,7 +42,7 @@ def test_their_mean_is_the_toolkits_form_of_the_mean_loss() -> None:
 
 def test_the_model_is_left_as_it_was() -> None:
     system = network(2)
-    problem = Problem(system.model, nn.CrossEntropyLoss(), system.train)
+    problem = Problem(system.model, nn.CrossEntropyLoss(), system.train.examples())
     before = [parameter.detach().clone() for parameter in system.model.parameters()]
     loss = problem.loss()
     layer_forms(problem, directions(system.model))

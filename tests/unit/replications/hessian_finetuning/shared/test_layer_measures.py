@@ -13,8 +13,8 @@ from tests.unit.replications.hessian_finetuning.tiny import example_hessians, ne
 
 def test_the_measure_is_that_of_dense_hessians() -> None:
     system, start = network(0, count=6), start_of(network(5).model)
-    found = layer_measures(Member(system.model, start, system.train, system.test))
-    inputs, labels = system.train
+    found = layer_measures(Member(system.model, start, system.train.examples(), system.test.examples()))
+    inputs, labels = system.train.examples()
     losses = nn.functional.cross_entropy(system.model(inputs), labels, reduction="none")
     expected = 0.0
     for name in ("0.weight", "3.weight"):
@@ -27,7 +27,7 @@ def test_the_measure_is_that_of_dense_hessians() -> None:
 
 def test_norms_are_those_of_singular_values() -> None:
     system, start = network(0), start_of(network(5).model)
-    found = layer_measures(Member(system.model, start, system.train, system.test))
+    found = layer_measures(Member(system.model, start, system.train.examples(), system.test.examples()))
     matrices = [dict(system.model.named_parameters())[name].detach() for name in ("0.weight", "3.weight")]
     largest = [float(torch.linalg.svdvals(matrix)[0]) for matrix in matrices]
     ratios = sum(float(matrix.square().sum()) / top**2 for matrix, top in zip(matrices, largest, strict=True))

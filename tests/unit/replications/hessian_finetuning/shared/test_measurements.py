@@ -21,7 +21,7 @@ SIGMAS = [0.01, 0.02, 0.04, 0.08]
 
 def problem_of(kind: str) -> Problem:
     tiny = network(3, kind=kind)
-    return Problem(tiny.model, nn.CrossEntropyLoss(), tiny.train)
+    return Problem(tiny.model, nn.CrossEntropyLoss(), tiny.train.examples())
 
 
 def test_of_a_quadratic_loss_nothing_is_left_over() -> None:
@@ -57,7 +57,7 @@ def test_of_a_unit_near_its_kink_the_remainder_is_what_the_kink_adds() -> None:
 
 def test_traces_of_examples_are_those_of_their_dense_hessians() -> None:
     tiny = network(5, kind="relu", count=6)
-    found = example_traces(Problem(tiny.model, nn.CrossEntropyLoss(), tiny.train, chunk=4))
+    found = example_traces(Problem(tiny.model, nn.CrossEntropyLoss(), tiny.train.examples(), chunk=4))
     assert found.tolist() == pytest.approx([float(hessian.trace()) for hessian in example_hessians(tiny)], rel=1e-9)
     with pytest.raises(ValueError, match="piecewise linear"):
         example_traces(problem_of("smooth"))
@@ -67,10 +67,10 @@ def test_bounds_hold_what_they_are_made_of() -> None:
     tiny = network(7, kind="relu", count=40)
     start = {name: torch.zeros_like(parameter) for name, parameter in tiny.model.named_parameters()}
     setting = BoundParameters(sigmas=(0.05, 0.2), betas=(0.5,), draws=3, limit=3.0)
-    found = bound_values(setting, Member(tiny.model, start, tiny.train, tiny.test), seed=0)
+    found = bound_values(setting, Member(tiny.model, start, tiny.train.examples(), tiny.test.examples()), seed=0)
     weights = torch.cat([parameter.detach().flatten() for parameter in tiny.model.parameters()])
     assert found["distance"] == pytest.approx(float(weights.norm()))
-    traces = example_traces(Problem(tiny.model, nn.CrossEntropyLoss(), tiny.train))
+    traces = example_traces(Problem(tiny.model, nn.CrossEntropyLoss(), tiny.train.examples()))
     assert found["alpha"] == pytest.approx(float(traces.max()))
     term = math.sqrt(3.0 * found["alpha"] * found["distance"] ** 2 / 40)
     assert found["hessian_bound"] == pytest.approx(found["cut_training_loss"] + term)
@@ -78,6 +78,6 @@ def test_bounds_hold_what_they_are_made_of() -> None:
     assert found["mcallester"] > found["mcallester_bounds"]
     assert found["catoni"] > found["catoni_bounds"]
     scaled = {name: -parameter.detach() for name, parameter in tiny.model.named_parameters()}
-    farther = bound_values(setting, Member(tiny.model, scaled, tiny.train, tiny.test), seed=0)
+    farther = bound_values(setting, Member(tiny.model, scaled, tiny.train.examples(), tiny.test.examples()), seed=0)
     assert farther["distance"] == pytest.approx(2 * found["distance"])
     assert farther["mcallester"] > found["mcallester"]

@@ -206,3 +206,15 @@ def test_the_loss_is_that_of_pytorch() -> None:
     mine = cross_entropy(logits, torch.nn.functional.one_hot(labels, 3).float())
     theirs = [torch.nn.functional.cross_entropy(z, y) for z, y in zip(logits, labels, strict=True)]
     assert mine.tolist() == pytest.approx([float(loss) for loss in theirs])
+
+
+def test_by_thirds_the_rate_is_divided_by_ten_after_each_third_of_the_whole_budget() -> None:
+    rates = {}
+    for name, strength in (("sgd", 1.0), ("early_stopping", 0.5)):
+        run = tuning([network(0)], name, strength, budget=9, schedule="thirds")
+        rates[name] = []
+        while run.step < run.total:
+            run.advance()
+            rates[name].append(run.descent.param_groups[0]["lr"])
+    assert rates["sgd"] == pytest.approx([RATE] * 3 + [RATE / 10] * 3 + [RATE / 100] * 3)
+    assert rates["early_stopping"] == pytest.approx(rates["sgd"][:4])  # stopped early, not cooled early

@@ -9,9 +9,11 @@ from torch import nn
 from common.errors import UserError
 from common.models.bert import Attention, BertSize, bert
 from replications.hessian_finetuning.shared.backbones import BACKBONES, Backbone, images
+from replications.hessian_finetuning.shared.fine_tuning import TuningParameters, tuning_of
 from replications.hessian_finetuning.shared.graph_network import PackedGraphNetwork
 from replications.hessian_finetuning.shared.linear_classifier import linear_accuracy
 from replications.hessian_finetuning.shared.mean_attention import MeanAttention, mean_bert
+from replications.hessian_finetuning.shared.methods import METHODS
 from replications.hessian_finetuning.shared.systems import SystemParameters, load_systems
 from replications.hessian_finetuning.shared.text_tensors import as_tensor
 from replications.hessian_finetuning.shared.upper_layers import upper_layers
@@ -59,7 +61,7 @@ def test_wherever_it_is_cut_the_network_computes_what_it_computed_whole(stages, 
     (system,) = load_systems("text", [parameters(trainable_stages=stages)], encoder.context())
     with torch.no_grad():
         whole = encoder.network(encoder.inputs[POOL:])
-        torch.testing.assert_close(system.model[:-1](system.test[0]), whole, atol=5e-3, rtol=0)
+        torch.testing.assert_close(system.model[:-1](system.test.examples()[0]), whole, atol=5e-3, rtol=0)
     assert len(system.model) == stages + 1
     assert system.classes == 3
     assert system.source == {"dataset": "mrpc", "weights": "tiny"}
@@ -70,15 +72,18 @@ def test_a_seed_s_training_and_validation_examples_are_its_own_and_disjoint(monk
     encoder = Encoder(monkeypatch)
     systems = load_systems("text", [parameters(seed=seed) for seed in (0, 1)], encoder.context())
     (again,) = load_systems("text", [parameters(seed=0)], encoder.context())
-    rows = [{tuple(row) for row in part.tolist()} for part in (systems[0].train[0], systems[0].validation[0])]
+    rows = [
+        {tuple(row) for row in part.tolist()}
+        for part in (systems[0].train.examples()[0], systems[0].validation.examples()[0])
+    ]
     assert len(rows[0]) == 8
     assert len(rows[1]) == 6
     assert not rows[0] & rows[1]
-    torch.testing.assert_close(systems[0].train[0], again.train[0], rtol=0, atol=0)
+    torch.testing.assert_close(systems[0].train.examples()[0], again.train.examples()[0], rtol=0, atol=0)
     torch.testing.assert_close(systems[0].model[-1].weight, again.model[-1].weight, rtol=0, atol=0)
-    assert not torch.equal(systems[0].train[0], systems[1].train[0])
+    assert not torch.equal(systems[0].train.examples()[0], systems[1].train.examples()[0])
     assert not torch.equal(systems[0].model[-1].weight, systems[1].model[-1].weight)
-    torch.testing.assert_close(systems[0].test[0], systems[1].test[0], rtol=0, atol=0)
+    torch.testing.assert_close(systems[0].test.examples()[0], systems[1].test.examples()[0], rtol=0, atol=0)
 
 
 def test_what_cannot_be_had_is_refused_in_one_sentence(monkeypatch) -> None:
@@ -169,3 +174,19 @@ def test_the_encoder_with_the_mean_takes_the_weights_of_the_ordinary_one() -> No
     tokens = torch.randint(0, SIZE.vocabulary, (3, 1))
     one_token = torch.stack([tokens, torch.ones_like(tokens), torch.zeros_like(tokens)], dim=1)
     torch.testing.assert_close(mean(one_token), ordinary(one_token))
+
+
+def test_seeds_hold_the_pool_and_the_test_examples_once(monkeypatch) -> None:
+    encoder = Encoder(monkeypatch)
+    runs = [TuningParameters(train_examples=8, validation_examples=6, trainable_stages=1, seed=k) for k in range(3)]
+    context = encoder.context()
+    systems = load_systems("text", runs, context)
+    tuning = tuning_of(
+        [run.model_copy(update={"batch_size": 4}) for run in runs], context, METHODS["sgd"](1.0), systems
+    )
+    kept = {part.table[0].data_ptr() for parts in tuning.splits.values() for part in parts}
+    assert kept == {systems[0].train.table[0].data_ptr(), systems[0].test.table[0].data_ptr()}
+    assert [len(parts[0]) for parts in tuning.splits.values()] == [8, 6, 5]
+    inputs, labels = systems[2].train.examples()
+    expected = nn.functional.cross_entropy(systems[2].model(inputs), labels)
+    torch.testing.assert_close(tuning.evaluate("train").loss[2], expected.detach())
