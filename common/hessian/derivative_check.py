@@ -16,20 +16,21 @@ from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from common.hessian.random import normal
+from common.hessian.structure import graph_nodes
 
 Tensors = Sequence[torch.Tensor]
 
 STEPS = {torch.float64: (1e-7, 1e-8), torch.float32: (3e-3, 1e-3)}
-"""Lengths ε of the differences over the size of each tensor; a shorter one follows, which jumps over fewer kinks."""
-CONFIRMING = {torch.float64: (1e-5, 1e-4), torch.float32: (3e-2, 1e-2)}
-"""Longer ones, at which an error must show as well to count."""
+"""Lengths ε of the differences over the size of each tensor, by the type that the function is computed in; a shorter
+one follows, which jumps over fewer kinks."""
+CONFIRMING = {torch.float64: (1e-5, 1e-4), torch.float32: (1e-2, 3e-4)}
+"""Others, at which an error must show as well to count."""
 TOLERANCE = {torch.float64: (1e-3, 1e-6), torch.float32: (5e-2, 1e-2)}
 """Mismatch that is allowed, relative to each tensor and to all of them."""
 LOOSE = (2e-2, 1e-3)
-"""The same of a product in single precision, and of the longer steps."""
+"""The same of a product in single precision, and where errors are confirmed."""
 ROUNDING = {torch.float64: 1e3, torch.float32: 16.0}
 """Rounding of a gradient in units of the machine's precision."""
 ASYMMETRY = {torch.float64: 1e-3, torch.float32: 5e-2}
@@ -56,27 +57,13 @@ class Finding:
     finite: bool = True
 
 
-_retyped: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-
-
-def times_retyped(tensor: torch.Tensor) -> int:
-    """How often the tensor has held values of another type (`holding`).
-
-    Each time autograd forgets its place in the graphs recorded before: derivatives by it are zero there.
-    """
-    return int(_retyped.get(tensor, 0))
-
-
 @contextmanager
 def holding(tensors: Tensors, values: Tensors) -> Iterator[None]:
-    """Within: the tensors have these values, in the type of these; afterwards what they held before, to the bit.
+    """Within: the tensors have these values, of their own type; afterwards what they held before, to the bit.
 
-    Their places and versions do not change. What was recorded of those whose type changes is lost (`times_retyped`).
+    Their places and versions do not change, so whatever was recorded of them stays as it is.
     """
     before = [tensor.data for tensor in tensors]
-    for tensor, value in zip(tensors, values, strict=True):
-        if tensor.dtype != value.dtype:
-            _retyped[tensor] = times_retyped(tensor) + 1
     try:
         for tensor, value in zip(tensors, values, strict=True):
             tensor.data = value
@@ -103,13 +90,16 @@ def directions(tensors: Tensors, sizes: Sequence[float], source: torch.Generator
     return found
 
 
-def hold_padding(model: nn.Module, tensors: Tensors, vector: Tensors) -> None:
-    """Set directions to zero along the rows of `tensors` that an embedding pads with: they are constants to torch."""
+def padding_rows(model: nn.Module, tensors: Tensors) -> list[tuple[int, int]]:
+    """Which rows of which of `tensors` an embedding pads with: they are constants to torch."""
     places = {id(tensor): place for place, tensor in enumerate(tensors)}
-    for module in model.modules():
-        padding = getattr(module, "padding_idx", None)
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and padding is not None and id(module.weight) in places:
-            vector[places[id(module.weight)]][padding] = 0
+    return [
+        (places[id(module.weight)], module.padding_idx)
+        for module in model.modules()
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag)
+        and module.padding_idx is not None
+        and id(module.weight) in places
+    ]
 
 
 def wave(outputs: Tensors, source: torch.Generator) -> Callable[[Tensors], torch.Tensor]:
@@ -127,14 +117,26 @@ def wave(outputs: Tensors, source: torch.Generator) -> Callable[[Tensors], torch
     return number
 
 
-def recorded(value: Callable[[], torch.Tensor], variables: Tensors, graph: bool = True) -> tuple[float, Tensors]:
-    """s and ∇s, the latter with its graph or without."""
+def recorded(
+    value: Callable[[], torch.Tensor], variables: Tensors, graph: bool = True
+) -> tuple[float, Tensors, torch.dtype]:
+    """s, ∇s with its graph or without, and the type that s is computed in (float32 if any operation is less precise
+    than float64)."""
     with torch.enable_grad():
         number = value()
         if not number.requires_grad:
-            return float(number), [torch.zeros_like(variable) for variable in variables]
+            return float(number), [torch.zeros_like(variable) for variable in variables], variables[0].dtype
+        kind = _computed_in(number)
         slopes = torch.autograd.grad(number, variables, create_graph=graph, materialize_grads=True)
-    return float(number.detach()), slopes
+    return float(number.detach()), slopes, kind
+
+
+def _computed_in(number: torch.Tensor) -> torch.dtype:
+    made = (output for node in graph_nodes(number) for output in node._input_metadata)
+    # (an output of a custom function that cannot be differentiated is noted as a single number in float32)
+    kinds = {output.dtype for output in made if output.shape} - {torch.float64, torch.complex128}
+    coarse = any(kind.is_floating_point or kind.is_complex for kind in kinds)
+    return torch.float32 if coarse else torch.float64
 
 
 def product(slopes: Tensors, variables: Tensors, vector: Tensors) -> list[torch.Tensor]:
@@ -190,14 +192,13 @@ def examine(
 
     Args:
         value: s at what the variables hold.
-        variables: all of one floating-point type.
+        variables: tensors of the check's own, of one floating-point type; they hold other values for the differences.
         vectors: directions in their shapes; the differences are taken along the first.
         sizes: of each variable, in which its entries are compared.
         guess: H d of the first direction from elsewhere, in single precision; if it agrees, none is computed.
         order: 1 looks at the gradient alone.
     """
-    kind = variables[0].dtype
-    number, slopes = recorded(value, variables, graph=order == 2)
+    number, slopes, kind = recorded(value, variables, graph=order == 2)
     gradient = [slope.detach() for slope in slopes]
     cost = 1.0
     products: list[Tensors] = []
@@ -216,7 +217,7 @@ def examine(
     def differences(step: float) -> tuple[list[torch.Tensor], float]:
         moved = [x.data + step * d for x, d in zip(variables, vectors[0], strict=True)]
         with holding(variables, moved):
-            after, ends = recorded(value, variables, graph=False)
+            after, ends, _ = recorded(value, variables, graph=False)
         return [(b - a) / step for a, b in zip(gradient, ends, strict=True)], (after - number) / step
 
     slope = _dot(gradient, vectors[0])
@@ -227,13 +228,13 @@ def examine(
         fine = abs(rises[-1]) <= TOLERANCE[kind][0] * spread + epsilon * max(1.0, abs(number)) / step
         return fine, order == 1 or mismatch(change, found, sizes, allowed, noise / step) <= 1
 
-    allowed = LOOSE if guess is not None else TOLERANCE[kind]
+    allowed = _looser(TOLERANCE[kind], LOOSE) if guess is not None else TOLERANCE[kind]
     rises: list[float] = []
     gaps: list[Tensors] = []
     right = [False, False]
     for step in STEPS[kind] + CONFIRMING[kind]:
         if step == CONFIRMING[kind][0]:
-            allowed = (max(allowed[0], LOOSE[0]), max(allowed[1], LOOSE[1]))
+            allowed = _looser(allowed, LOOSE)
         change, rise = differences(step)
         cost += 1.0
         agrees = compare(step, allowed, change, rise)
@@ -255,6 +256,10 @@ def examine(
     elif asymmetry(products, vectors, noise) > ASYMMETRY[kind]:
         wrong = "second derivative is not symmetric"
     return Finding(wrong, cost, found, gradient, agreed=all(right))
+
+
+def _looser(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return max(one[0], other[0]), max(one[1], other[1])
 
 
 def _alike(left: Tensors, right: Tensors, sizes: Sequence[float]) -> bool:

@@ -23,7 +23,8 @@ class Execution:
     Attributes:
         model: without the wrapper of `torch.compile`.
         eager: compiled parts run as written.
-        written_out: operations that are composed of others (`REPLACEABLE`).
+        written_out: operations that are composed of others (`WrittenOut`), by name.
+        met: those of them that a derivative was taken of since this was emptied.
         plain_transformers: no shortcut for inference.
     """
 
@@ -32,6 +33,7 @@ class Execution:
         modules = list(self.model.modules())
         self.eager = any(_is_compiled(module) for module in modules)
         self.written_out: frozenset[str] = frozenset()
+        self.met: set[str] = set()
         self.plain_transformers = False
         self._transformers = [m for m in modules if isinstance(m, nn.TransformerEncoder | nn.TransformerEncoderLayer)]
         self._recurrent = any(isinstance(module, nn.RNNBase) for module in modules)
@@ -76,7 +78,7 @@ class Execution:
             if self.plain_transformers:
                 stack.enter_context(_without_shortcut())
             if self.written_out:
-                stack.enter_context(WrittenOut(self.written_out))
+                stack.enter_context(WrittenOut(self.written_out, self.met))
             yield
 
 
@@ -102,31 +104,32 @@ def _without_shortcut() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-REPLACEABLE = {"weight_norm": "WeightNormInterface", "hardsigmoid": "Hardsigmoid"}
-"""Operations of torch that can be written out, with the name of theirs in a recorded graph."""
-
-
 class WrittenOut(TorchFunctionMode):
     """Within: these operations are composed of others, whose second derivatives are right.
 
     In torch 2.13 that of the fused weight normalisation (`torch._weight_norm`, which `nn.utils.weight_norm` and
     `nn.utils.parametrizations.weight_norm` call) is wrong, and the hard sigmoid has none.
+
+    Args:
+        names: of "weight_norm" and "hardsigmoid".
+        met: gets the names of those that are called on what requires a gradient.
     """
 
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: frozenset[str], met: set[str]) -> None:
         super().__init__()
-        self._names = names
+        self._names, self._met = names, met
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        name = getattr(function, "__name__", "")
-        if function is torch._weight_norm and "weight_norm" in self._names:
-            return weight_norm(*args, **(kwargs or {}))
-        if name in ("hardsigmoid", "hardsigmoid_") and "hardsigmoid" in self._names:
-            value = nn.functional.relu6(args[0] + 3) / 6
-            return args[0].copy_(value) if name.endswith("_") or (kwargs or {}).get("inplace") else value
-        return function(*args, **(kwargs or {}))
+        name = "weight_norm" if function is torch._weight_norm else getattr(function, "__name__", "")
+        kind, kwargs = name.removesuffix("_"), kwargs or {}
+        if kind not in self._names:
+            return function(*args, **kwargs)
+        value = weight_norm(*args, **kwargs) if kind == "weight_norm" else nn.functional.relu6(args[0] + 3) / 6
+        if value.requires_grad:
+            self._met.add(kind)
+        return args[0].copy_(value) if name.endswith("_") or kwargs.get("inplace") else value
 
 
 def weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> torch.Tensor:

@@ -64,19 +64,11 @@ class GGN(LinearOperator):
     def _verify(self) -> None:
         if self._checked:
             return
-        ways: dict[str, Push] = {"forward": self._forward_push, "transposed": self._transposed_push}
+        ways: dict[str, Push] = {"forward": _forward_push, "transposed": _transposed_push}
         preferred = dict(ways.items() if self._forwards else reversed(ways.items()))
         self._forwards = way_to_push(self.problem, preferred) == "forward"
         self._checked = True
         self._set_costs()
-
-    def _forward_push(self, chunk: Chunk, _: torch.Tensor, vector: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        return forward_derivative(self.problem, chunk, vector)
-
-    def _transposed_push(self, _: Chunk, outputs: torch.Tensor, vector: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        cotangent = torch.zeros_like(outputs, requires_grad=True)
-        found = recorded_gradient(outputs, self.problem.parameters, cotangent).derivative([cotangent], vector)
-        return None if found is None else found[0]
 
     def _record(self, chunk: Chunk) -> _Pass:
         outputs = self.problem.outputs(chunk.inputs)
@@ -131,6 +123,20 @@ class GGN(LinearOperator):
 
     def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> Middle:
         return partial(self.problem.curvature.product, outputs, chunk.targets)
+
+
+def _forward_push(
+    problem: Problem, chunk: Chunk, _: torch.Tensor, vector: Sequence[torch.Tensor]
+) -> torch.Tensor | None:
+    return forward_derivative(problem, chunk, vector)
+
+
+def _transposed_push(
+    problem: Problem, _: Chunk, outputs: torch.Tensor, vector: Sequence[torch.Tensor]
+) -> torch.Tensor | None:
+    cotangent = torch.zeros_like(outputs, requires_grad=True)
+    found = recorded_gradient(outputs, problem.parameters, cotangent).derivative([cotangent], vector)
+    return None if found is None else found[0]
 
 
 class EmpiricalFisher(GGN):

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from common.hessian.derivative_check import directions, examine, hold_padding, sizes_of, wave
+from common.hessian.derivative_check import directions, examine, padding_rows, sizes_of, wave
 from common.hessian.double_backward import custom_functions
 from common.hessian.random import generator
 
@@ -24,7 +24,8 @@ def culprit(model: nn.Module, setting: Callable[[], AbstractContextManager[None]
 
     Args:
         setting: in which the model and its parts are called.
-        forward: a pass through the model, in the type in which the modules are to be examined.
+        forward: a pass through the model, in the type in which the modules are to be examined; their parameters are
+            the check's own (`Sample.weights`).
     """
     calls: dict[nn.Module, Call] = {}
 
@@ -64,7 +65,8 @@ def is_wrong(module: nn.Module, call: Call) -> bool:
         variables, value = _function(module, call)
         sizes = sizes_of(variables)
         vectors = [directions(variables, sizes, generator(1))]
-        hold_padding(module, variables, vectors[0])
+        for place, row in padding_rows(module, variables):
+            vectors[0][place][row] = 0
     except (RuntimeError, TypeError, ValueError, AttributeError, KeyError):
         return False  # it does not work on its own
     try:

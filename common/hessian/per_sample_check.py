@@ -68,9 +68,9 @@ def _in_float64(problem: Problem, make: Make, names: list[str]) -> list[str]:
     sample = Sample(problem)
     if sample.kind == problem.dtype:
         return names
-    with sample.weights(sample.kind):
-        chunk = few(problem)
-        return _Expected(problem, replace(chunk, inputs=sample.inputs_in(sample.kind))).differing(make, names)
+    chunk = replace(few(problem), inputs=sample.inputs_in(sample.kind))
+    with sample.weights(sample.kind) as parameters:
+        return _Expected(problem.with_parameters(parameters), chunk).differing(make, names)
 
 
 class _Expected:

@@ -141,6 +141,12 @@ class Problem:
         part._whole = self
         return part
 
+    def with_parameters(self, parameters: list[nn.Parameter]) -> "Problem":
+        """The same, differentiated by these, which stand in the places of its own (`Sample.weights`)."""
+        part = copy.copy(self)
+        part.parameters = parameters
+        return part
+
     def outputs(self, inputs: Inputs, values: Mapping[str, torch.Tensor] | None = None) -> torch.Tensor:
         """f(x; w) [n, …]; called as `execution.py` says.
 

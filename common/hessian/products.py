@@ -21,7 +21,6 @@ from typing import Any
 import torch
 
 from common.hessian.chunks import Chunk
-from common.hessian.derivative_check import times_retyped
 from common.hessian.problem import Problem
 
 MEMORY_LIMIT = 2 << 30
@@ -31,8 +30,7 @@ MEMORY_LIMIT = 2 << 30
 class LinearOperator:
     """A symmetric P × P matrix, known by its products, at the present weights of the model.
 
-    When an optimiser has moved the weights since the last product, or a check of derivatives has held them in another
-    type, what was recorded is made anew.
+    When an optimiser has moved the weights since the last product, what was recorded is made anew.
 
     Args:
         problem: whose curvature.
@@ -64,21 +62,18 @@ class LinearOperator:
         self._recorded = False
         self._again: float | None = None  # recording the chunks that are not kept, in every pass
         self._weights = [length / problem.count for length in problem.chunks.lengths]
-        self._versions, self._retyped = self._current_versions()
+        self._versions = self._current_versions()
 
-    def _current_versions(self) -> tuple[list[int], list[int]]:
-        parameters = list(self.problem.model.parameters())
-        return [parameter._version for parameter in parameters], [times_retyped(parameter) for parameter in parameters]
+    def _current_versions(self) -> list[int]:
+        return [parameter._version for parameter in self.problem.model.parameters()]
 
     def _refresh(self) -> None:
         """Forget what was recorded at other weights: the operator is always that of the present ones."""
         self._verify()
-        before = self._versions, self._retyped
-        self._versions, self._retyped = self._current_versions()
-        if before != (self._versions, self._retyped):
+        if self._versions != self._current_versions():
             self._kept.clear()
             self._recorded = False
-        if before[0] != self._versions:
+            self._versions = self._current_versions()
             self._moved()
 
     def _verify(self) -> None:

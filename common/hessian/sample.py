@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -16,9 +16,8 @@ from common.hessian.derivative_check import (
     asymmetry,
     directions,
     examine,
-    hold_padding,
-    holding,
     mismatch,
+    padding_rows,
     product,
     recorded,
     rounding_of,
@@ -28,7 +27,6 @@ from common.hessian.derivative_check import (
 from common.hessian.execution import Execution
 from common.hessian.losses import Loss
 from common.hessian.random import generator
-from common.hessian.structure import graph_nodes
 
 EXAMPLES = 2
 DISPLACED = 0.01
@@ -63,6 +61,8 @@ class Network(Protocol):
 class Sample:
     """Two examples of a problem, near its weights, in the model's type and in float64 (where it runs in it).
 
+    The parameters of the model are never touched: others stand in their places for as long as `weights` lasts.
+
     Attributes:
         kind: the type of the differences.
         sizes: of the parameters.
@@ -74,6 +74,7 @@ class Sample:
         parameters = [parameter.detach() for parameter in problem.parameters]
         self.sizes = sizes_of(parameters)
         self._source, self._vectors = source, list[list[torch.Tensor]]()
+        self._padding = padding_rows(problem.model, problem.parameters)
         away = directions(parameters, self.sizes, source)
         self._near = [p + DISPLACED * d for p, d in zip(parameters, away, strict=True)]
         self.inputs = problem.first_inputs(EXAMPLES)
@@ -90,7 +91,8 @@ class Sample:
         while len(self._vectors) < count:
             parameters = [parameter.detach() for parameter in self.problem.parameters]
             self._vectors.append(directions(parameters, self.sizes, self._source))
-            hold_padding(self.problem.model, self.problem.parameters, self._vectors[-1])
+            for place, row in self._padding:
+                self._vectors[-1][place][row] = 0
         return [[part.to(kind) for part in vector] for vector in self._vectors[:count]]
 
     def _precise(self) -> torch.dtype:
@@ -108,19 +110,22 @@ class Sample:
         return self.problem.dtype
 
     @contextmanager
-    def weights(self, kind: torch.dtype) -> Iterator[None]:
-        """Within: the model is near its weights, and of this type."""
-        model = self.problem.execution.model
-        chosen = {id(p): near for p, near in zip(self.problem.parameters, self._near, strict=True)}
-        tensors = [t for t in (*model.parameters(), *model.buffers()) if t.is_floating_point()]
+    def weights(self, kind: torch.dtype) -> Iterator[list[nn.Parameter]]:
+        """Within: the model is near its weights, and of this type; yields what stands for the problem's parameters."""
+        places = _places(self.problem.execution.model)
+        near = {id(p): value for p, value in zip(self.problem.parameters, self._near, strict=True)}
+        others = {id(t): _like(t, near.get(id(t), t.detach()).to(kind)) for _, _, t in places}
         default = torch.get_default_dtype()
-        with holding(tensors, [chosen.get(id(t), t.data).to(kind) for t in tensors]):
+        try:
+            for module, name, tensor in places:
+                setattr(module, name, others[id(tensor)])
             if self.doubled_default and kind == torch.float64:
                 torch.set_default_dtype(kind)
-            try:
-                yield
-            finally:
-                torch.set_default_dtype(default)
+            yield [others[id(parameter)] for parameter in self.problem.parameters]
+        finally:
+            torch.set_default_dtype(default)
+            for module, name, tensor in places:
+                setattr(module, name, tensor)
 
     def inputs_in(self, kind: torch.dtype) -> Inputs:
         """The examples' inputs in this type."""
@@ -146,10 +151,10 @@ class Sample:
 
     def first(self) -> Finding:
         """The gradient against differences."""
-        with self.weights(self.kind):
-            vectors = self.vectors(1, self.kind)
-            finding = examine(self.value(self.kind), self.problem.parameters, vectors, self.sizes, order=1)
-            self._evaluations += finding.cost
+        vectors = self.vectors(1, self.kind)
+        with self.weights(self.kind) as parameters:
+            finding = examine(self.value(self.kind), parameters, vectors, self.sizes, order=1)
+        self._evaluations += finding.cost
         return finding
 
     def second(self) -> Finding:
@@ -161,12 +166,12 @@ class Sample:
         return self._compared()
 
     def _compared(self) -> Finding:
-        parameters, own = self.problem.parameters, self.problem.dtype
+        own = self.problem.dtype
         if own == self.kind:
             return self._examined(PAIRED)
-        with self.weights(own):
-            vectors = self.vectors(2, own)
-            _, slopes = recorded(self.value(own), parameters)
+        vectors = self.vectors(2, own)
+        with self.weights(own) as parameters:
+            _, slopes, _ = recorded(self.value(own), parameters)
             products = [product(slopes, parameters, vector) for vector in vectors]
             self._evaluations += 5
             gradient = [slope.detach() for slope in slopes]
@@ -181,19 +186,34 @@ class Sample:
         return finding
 
     def _examined(self, count: int, guess: Tensors | None = None) -> Finding:
-        with self.weights(self.kind):
-            vectors = self.vectors(count, self.kind)
-            found = examine(self.value(self.kind), self.problem.parameters, vectors, self.sizes, guess=guess)
+        vectors = self.vectors(count, self.kind)
+        with self.weights(self.kind) as parameters:
+            found = examine(self.value(self.kind), parameters, vectors, self.sizes, guess=guess)
         self._evaluations += found.cost
         return found
-
-    def holds(self, operation: str) -> bool:
-        """Whether autograd records this operation."""
-        with self.weights(self.kind), torch.enable_grad():
-            nodes = graph_nodes(self.value(self.kind)())
-        return any(type(node).__name__.startswith(operation) for node in nodes)
 
     def spent(self) -> float:
         """Since the last call, in gradients of eight examples."""
         spent, self._evaluations = self._evaluations * self.count / 8, 0.0
         return spent
+
+
+def _places(model: nn.Module) -> list[tuple[nn.Module, str, torch.Tensor]]:
+    """Module, name and tensor of all parameters and buffers of floating point, tied ones at each of their places."""
+    return [
+        (module, name, tensor)
+        for module in model.modules()
+        for own in (module.named_parameters, module.named_buffers)
+        for name, tensor in own(recurse=False, remove_duplicate=False)
+        if tensor.is_floating_point()
+    ]
+
+
+def _like(tensor: torch.Tensor, value: torch.Tensor) -> Any:
+    """The value as a parameter, with the hooks and attributes of this one, or as a buffer."""
+    if not isinstance(tensor, nn.Parameter):
+        return value
+    other = nn.Parameter(value, requires_grad=tensor.requires_grad)
+    other.__dict__.update(tensor.__dict__)
+    other._backward_hooks = tensor._backward_hooks
+    return other

@@ -3,8 +3,8 @@
 What is checked is the network (through a smooth function of its outputs, for the slope of a loss vanishes on examples
 that are fitted) and the loss (at outputs of unit size). Both stand a hundredth away from the present weights, in a
 random direction: at weights of zero, pixels of zero lie exactly on the kink of a ReLU. Draws come from a generator of
-their own. The methods are those of `derivative_check.py`; a float32 network is compared with itself in float64, without
-a copy: the parameters hold other values for as long as it takes.
+their own. The methods are those of `derivative_check.py`; a float32 network is compared with itself in float64. The
+parameters stay as they are: others stand in their places for as long as it takes (`sample.py`).
 
 Cost of the second derivatives, in gradients of eight examples: 2.0 in float64 (of each of two examples one recorded
 gradient, three products of two, one difference), 1.83 in float32 (one recorded, two products; two gradients and a pass
@@ -13,16 +13,17 @@ in float64). A kink on the way, or single precision that leaves doubt, adds a qu
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Protocol
 
 import torch
+from torch import nn
 
 from common.hessian.chunks import Chunk, take
 from common.hessian.derivative_check import directions, examine
-from common.hessian.execution import REPLACEABLE
-from common.hessian.localisation import culprit
+from common.hessian.localisation import culprit, is_wrong
 from common.hessian.random import generator
 from common.hessian.sample import EXAMPLES, SEED, Network, Sample
 
@@ -99,42 +100,57 @@ def require_derivatives(problem: Checked, order: int) -> None:
 def _failure(problem: Checked, order: int) -> str:
     """The sentence that refuses, or ""."""
     sample = Sample(problem)
-    wrong, message = _looked_at(problem, sample, order)
-    if wrong and "does not currently support double backward" in message and not problem.execution.eager:
-        problem.execution.eager = True
+    with writing_out(problem) if order == 2 else nullcontext():
         wrong, message = _looked_at(problem, sample, order)
-    if wrong and write_out(problem, sample):
-        wrong, message = _looked_at(problem, sample, order)
+        if wrong and "does not currently support double backward" in message and not problem.execution.eager:
+            problem.execution.eager = True
+            wrong, message = _looked_at(problem, sample, order)
         if wrong:
-            problem.execution.written_out = frozenset()
-    if wrong:
-        return refusal(problem, sample, wrong, message)
-    for name in problem.execution.written_out:
-        say(problem, WRITTEN_OUT[name])
+            return refusal(problem, sample, wrong, message)
+    say_written_out(problem)
     wrong = _of_loss(problem, sample, order)
     name = getattr(problem.loss_function, "__name__", type(problem.loss_function).__name__)
     return _sentence(f"the loss {name}", wrong)
 
 
-def write_out(problem: Checked, sample: Sample) -> bool:
-    """Compose from now on what torch's own operations may have wrong derivatives of; whether there is any."""
-    if problem.execution.written_out:
-        return False
-    problem.execution.written_out = frozenset(name for name, node in REPLACEABLE.items() if sample.holds(node))
-    return bool(problem.execution.written_out)
+class _WeightNorm(nn.Module):
+    def forward(self, v: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+        return torch._weight_norm(v, g, 0)
 
 
-def say(problem: Checked, sentence: str) -> None:
-    """Warn, once, and keep the sentence."""
-    if sentence not in problem.verified.said:
-        problem.verified.said.append(sentence)
-        warnings.warn(sentence, stacklevel=3)
+@cache
+def wrongly_differentiated() -> frozenset[str]:
+    """Of the operations that can be written out those whose second derivative by this torch is wrong, or none."""
+    some = torch.arange(1.0, 7.0, dtype=torch.float64).view(3, 2)
+    calls = {"weight_norm": (_WeightNorm(), (some, some[:, :1])), "hardsigmoid": (nn.Hardsigmoid(), (some - 3.5,))}
+    return frozenset(name for name, (module, args) in calls.items() if is_wrong(module, (args, {})))
+
+
+@contextmanager
+def writing_out(problem: Checked) -> Iterator[None]:
+    """Within: what torch differentiates twice wrongly is written out; what was met of it stays so afterwards."""
+    execution = problem.execution
+    execution.met.clear()
+    execution.written_out = wrongly_differentiated()
+    try:
+        yield
+    finally:
+        execution.written_out = frozenset(execution.met)
+
+
+def say_written_out(problem: Checked) -> None:
+    """Warn of what is written out, once, and keep the sentences."""
+    for sentence in (WRITTEN_OUT[name] for name in sorted(problem.execution.written_out)):
+        if sentence not in problem.verified.said:
+            problem.verified.said.append(sentence)
+            warnings.warn(sentence, stacklevel=3)
 
 
 def refusal(problem: Checked, sample: Sample, wrong: str, message: str = "") -> str:
     """The sentence that says what is wrong, and in which module."""
+    inputs = sample.inputs_in(sample.kind)
     with sample.weights(sample.kind):
-        place = culprit(problem.execution.model, problem.execution.setting, lambda: sample.outputs(sample.kind))
+        place = culprit(problem.execution.model, problem.execution.setting, lambda: problem.outputs(inputs))
     return _sentence(place or "the model", wrong, message)
 
 

@@ -141,16 +141,17 @@ def test_measuring_leaves_the_model_as_it_was(name):
 
 @pytest.mark.parametrize("kinds", [(Hessian, GGN), (GGN, Hessian)])
 def test_products_stay_what_they_are_when_a_check_comes_between(kinds):
-    """A check holds float32 weights in float64, after which autograd does not find them in what it had recorded."""
+    """A check looks at float32 weights in float64; what an operator has recorded of them must stay valid."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     data = torch.randn(5, 3), torch.tensor([0, 1, 1, 0, 1])
     problem = Problem(model, nn.CrossEntropyLoss(), data)
     vector = problem.random_signs(torch.Generator().manual_seed(0))
     operator = kinds[0](problem)
-    before = operator @ vector
+    before, cost = operator @ vector, operator.cost
     assert before.norm() > 0
     kinds[1](problem) @ vector
     assert torch.equal(operator @ vector, before)
+    assert operator.cost - cost == pytest.approx(operator.kept_cost)  # nothing is recorded anew
     Hessian(Problem(model, nn.CrossEntropyLoss(), data)) @ vector  # another problem of the same weights
     assert torch.equal(operator @ vector, before)

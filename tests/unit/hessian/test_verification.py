@@ -140,6 +140,7 @@ def test_weight_normalisation_is_written_out_where_the_fused_one_is_wrong(dtype)
         found = dense(Hessian(problem))
     torch.testing.assert_close(found, dense(Hessian(by_hand)))
     assert "fused" in problem.verified.said[0]
+    assert problem.verified.cost <= 2
     assert not by_hand.verified.said
     assert trace(problem.restricted(problem.names[:1])).value == pytest.approx(
         trace(by_hand.restricted(by_hand.names[:1])).value, rel=0.1
@@ -174,17 +175,26 @@ def test_the_check_is_made_once_costs_two_gradients_of_eight_examples_and_can_be
 
 
 @DTYPES
-def test_the_check_leaves_weights_versions_and_random_numbers_as_they_are(dtype):
-    problem = problem_of(network(), dtype)
-    places = [(p.data_ptr(), p._version, p.dtype) for p in problem.parameters]
+def test_the_check_leaves_weights_graphs_versions_and_random_numbers_as_they_are(dtype):
+    problem = problem_of(network(nn.BatchNorm1d(4).eval()), dtype)
+    held = [*problem.model.named_parameters(), *problem.model.named_buffers()]
+    places = [(t.data_ptr(), t._version, t.dtype) for _, t in held]
     before, state = problem.vector(), torch.get_rng_state()
+    loss = functional.cross_entropy(problem.model(X.to(dtype)), Y)
+    slopes = torch.autograd.grad(loss, problem.parameters, create_graph=True)
+    right = torch.autograd.grad(slopes, problem.parameters, slopes, retain_graph=True)
     problem.require_second_derivatives()
     GGN(problem) @ before
     per_sample_gradient_norms(problem)
-    assert [(p.data_ptr(), p._version, p.dtype) for p in problem.parameters] == places
+    after = [*problem.model.named_parameters(), *problem.model.named_buffers()]
+    assert all(name == other and t is u for (name, t), (other, u) in zip(held, after, strict=True))
+    assert [(t.data_ptr(), t._version, t.dtype) for _, t in held] == places
     assert torch.equal(problem.vector(), before)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_default_dtype() == torch.float32
+    for one, other in zip(right, torch.autograd.grad(slopes, problem.parameters, slopes), strict=True):
+        assert one.norm() > 0
+        assert torch.equal(one, other)
 
 
 @DTYPES
@@ -204,13 +214,21 @@ def test_a_network_that_is_right_is_not_refused_at_weights_that_are_hard(change,
     assert torch.isfinite(per_sample_gradient_norms(problem)).all()
 
 
-def test_a_network_that_computes_in_single_precision_is_not_refused():
+@DTYPES
+def test_a_network_that_computes_in_single_precision_is_not_refused_unless_it_is_wrong(dtype):
     class Single(nn.Linear):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return super().forward(x).float().softmax(1).double()
+            return super().forward(x).float().softmax(1).to(x.dtype)
 
-    problem = problem_of(nn.Sequential(Single(3, 4), nn.Linear(4, 2)))
+    problem = problem_of(nn.Sequential(Single(3, 4), nn.Linear(4, 2)), dtype)
     problem.require_second_derivatives()
+    assert problem.verified.cost <= 2
+    model = nn.Sequential(Single(3, 4), nn.Linear(4, 4), Cubes(Cube), nn.Linear(4, 2))
+    with torch.no_grad():
+        model[1].weight.mul_(3)
+    wrong = problem_of(model, dtype)
+    with pytest.raises(WrongDerivativeError, match=r"'2' \(Cubes\).*not the change"):
+        wrong.require_second_derivatives()
 
 
 def test_a_layer_whose_hook_changes_its_outputs_is_taken_otherwise():
