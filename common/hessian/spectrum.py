@@ -3,6 +3,10 @@
 For a random unit vector q, the eigenvalues θ of Lanczos's tridiagonal matrix with weights τ = (first entries of its
 eigenvectors)² are a Gauss quadrature: Σ τ f(θ) ≈ qᵀ f(A) q, and P times its mean over q is Tr f(A)
 (Ubaru, Chen and Saad 2017).
+
+Deflated, the eigenpairs that a run has found (outliers, which converge first) count 1/P each from then on instead of
+the random τ, and later runs go on beside them: Tr f(A) ≈ Σ f(θ) + (P − k) · mean Σ τ f(θ) of the rest. That needs no
+further product, and where nothing converges it is the same as without.
 """
 
 import math
@@ -11,11 +15,16 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import torch
 
-from common.hessian.deflation import deflated
+from common.hessian.deflation import Deflation, deflated
 from common.hessian.estimates import Accuracy, Estimate, average, square_root, widened
-from common.hessian.lanczos import Krylov
+from common.hessian.lanczos import Krylov, Product
 from common.hessian.products import LinearOperator
 from common.hessian.random import generator
+
+FOUND = 1e-2
+"""Residual of a Ritz pair, over its value, up to which it counts as an eigenpair."""
+SINGLE = 16.0
+"""Weight in units of 1/P, square of a normal number for one eigenvector, above which there are several of them."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +32,8 @@ class Spectrum:
     """Nodes and weights of SLQ.
 
     Attributes:
-        nodes: eigenvalues of the tridiagonal matrices [vectors, steps] (padded by the last where a run ended early).
-        weights: [vectors, steps], each row sums to one.
+        nodes: eigenvalues of the tridiagonal matrices [vectors, nodes] (padded by the last where a run has fewer).
+        weights: [vectors, nodes], each row sums to one.
         size: P.
         products, cost, seed, method: as in `Estimate`.
     """
@@ -72,8 +81,14 @@ class Spectrum:
         return (kernel * self.weights).sum(2).mean(1)
 
 
-def spectrum(operator: LinearOperator, *, vectors: int = 4, steps: int = 64, seed: int = 0) -> Spectrum:
+def spectrum(
+    operator: LinearOperator, *, vectors: int = 4, steps: int = 64, seed: int = 0, deflate: bool = False
+) -> Spectrum:
     """SLQ with `vectors` random starts of `steps` products each.
+
+    Args:
+        deflate: count the eigenpairs that a run has found exactly (see above): as good a density of half as many
+            products where there are outliers. Holds their vectors [P], and a second time while a run lasts its basis.
 
     Raises:
         ValueError: fewer than one vector or step.
@@ -89,24 +104,40 @@ def spectrum(operator: LinearOperator, *, vectors: int = 4, steps: int = 64, see
         raise ValueError(f"{vectors} vectors of {steps} steps were asked for: at least one of each is needed.")
     source = generator(seed)
     before, made = operator.cost, operator.products
-    nodes, weights = [], []
+    known = deflated(operator, 0, source)
+    values, rows = torch.empty(0, dtype=torch.float64), []
     for _ in range(vectors):
-        krylov = Krylov(operator.__matmul__, operator.problem.random_normal(source))
-        while krylov.extend() and krylov.size < steps:
+        krylov = Krylov(_beside(operator, known), known.outside(operator.problem.random_normal(source)))
+        while (more := krylov.extend()) and krylov.size < steps:
             pass
         theta, coefficients = torch.linalg.eigh(krylov.tridiagonal())
-        short = min(steps, operator.size) - len(theta)
-        nodes.append(torch.cat([theta, theta[-1:].expand(short)]))
-        weights.append(torch.cat([coefficients[0].square(), torch.zeros(short, dtype=torch.float64)]))
+        weights = coefficients[0].square()
+        if deflate:
+            residuals = (krylov.offdiagonal[-1] if more else 0.0) * coefficients[-1].abs()
+            found = (residuals <= FOUND * theta.abs()) & (weights * (operator.size - len(values)) <= SINGLE)
+            if not found.all():
+                fresh = krylov.basis.T @ coefficients[:, found].to(krylov.basis)
+                known = Deflation(torch.linalg.qr(torch.cat([known.basis, fresh], dim=1)).Q)
+                values = torch.cat([values, theta[found]])
+                theta, weights = theta[~found], weights[~found] / weights[~found].sum()
+            share = len(values) / operator.size
+            theta = torch.cat([values, theta])
+            weights = torch.cat([torch.full_like(values, 1 / operator.size), (1 - share) * weights])
+        rows.append((theta, weights))
+    width = max(min(steps, operator.size), *(len(theta) for theta, _ in rows))
     return Spectrum(
-        torch.stack(nodes),
-        torch.stack(weights),
+        torch.stack([torch.cat([theta, theta[-1:].expand(width - len(theta))]) for theta, _ in rows]),
+        torch.stack([torch.cat([masses, masses.new_zeros(width - len(masses))]) for _, masses in rows]),
         operator.size,
         products=operator.products - made,
         cost=operator.cost - before,
         seed=seed,
-        method=f"SLQ {vectors} × {steps}, {operator.name}",
+        method=f"SLQ {vectors} × {steps}{', deflated' if deflate else ''}, {operator.name}",
     )
+
+
+def _beside(operator: LinearOperator, known: Deflation) -> Product:
+    return lambda vector: known.outside(operator @ vector)
 
 
 def squared_frobenius_norm(

@@ -277,7 +277,7 @@ def _plot(problem: Problem, request: Request, path: Path) -> dict[str, Any]:
     steps = max(2, min(STEPS, int(request.budget / (VECTORS * matrix.product_cost))))
     try:
         with problem.ranks.together():
-            found = spectrum(matrix, vectors=VECTORS, steps=steps, seed=request.seed)
+            found = spectrum(matrix, vectors=VECTORS, steps=steps, seed=request.seed, deflate=True)
     except RanksApart:
         raise
     except (Exception, SystemExit) as error:

@@ -2,10 +2,14 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from common.hessian import (
     GGN,
     Hessian,
+    LinearOperator,
+    Problem,
+    Spectrum,
     eigenpairs,
     frobenius_norm,
     ggn_frobenius_norm,
@@ -171,6 +175,67 @@ def test_full_quadrature_has_the_moments_of_the_spectrum(tanh):
     ):
         assert abs(estimate.value - float(expected)) < 4.5 * estimate.standard_error
     torch.testing.assert_close(found.weights.sum(1), torch.ones(60).double())
+
+
+class Given(LinearOperator):
+    """A matrix with these eigenvalues."""
+
+    name = "matrix of given eigenvalues"
+
+    def __init__(self, eigenvalues: torch.Tensor) -> None:
+        layer = nn.Linear(len(eigenvalues), 1, bias=False).double()
+        super().__init__(Problem(layer, nn.MSELoss(), (torch.zeros(1, len(eigenvalues)).double(), torch.zeros(1, 1))))
+        self.eigenvalues = eigenvalues
+
+    def __matmul__(self, vectors: torch.Tensor) -> torch.Tensor:
+        self.products += 1
+        return self.eigenvalues * vectors
+
+
+def distance(found: Spectrum, eigenvalues: torch.Tensor) -> float:
+    """Area between the two distribution functions (Wasserstein-1)."""
+    masses = torch.cat([found.weights.flatten() / len(found.weights), torch.full_like(eigenvalues, -1 / found.size)])
+    points, order = torch.cat([found.nodes.flatten(), eigenvalues]).sort()
+    return float((masses[order].cumsum(0)[:-1].abs() * points.diff()).sum())
+
+
+@pytest.mark.parametrize("outliers", [12, 0])
+def test_deflated_quadrature_takes_half_the_products_where_there_are_outliers_and_as_many_where_not(outliers):
+    bulk = torch.linspace(-0.1, 0.1, 600 - outliers, dtype=torch.float64)
+    eigenvalues = torch.cat([bulk, torch.linspace(2, 30, outliers, dtype=torch.float64)])
+    errors = {}
+    for deflate, steps in ((False, 32), (True, 32), (True, 16)):
+        runs = [spectrum(Given(eigenvalues), steps=steps, seed=seed, deflate=deflate) for seed in range(5)]
+        assert all(run.products == 4 * steps for run in runs)
+        for run in runs:
+            torch.testing.assert_close(run.weights.sum(1), torch.ones(4).double())
+        errors[deflate, steps] = sum(distance(run, eigenvalues) for run in runs)
+    if outliers:
+        assert errors[True, 32] < errors[False, 32] / 4
+        assert errors[True, 16] < errors[False, 32]
+    else:
+        assert errors[True, 32] <= 1.1 * errors[False, 32]
+
+
+def test_deflated_quadrature_has_the_moments_of_the_spectrum(tanh):
+    problem, matrices = tanh
+    exact = torch.linalg.eigvalsh(matrices.hessian)
+    values = [
+        (found.trace_of(lambda x: x).value, found.log_determinant(0.1).value)
+        for found in (spectrum(Hessian(problem), steps=problem.size // 2, seed=s, deflate=True) for s in range(20))
+    ]
+    right = exact.sum(), (exact.clamp(min=0) + 0.1).log().sum()
+    for column, expected in zip(zip(*values, strict=True), right, strict=True):
+        sample = torch.tensor(column)
+        assert abs(float(sample.mean() - expected)) < 4.5 * float(sample.std()) / len(sample) ** 0.5
+
+
+def test_deflated_quadrature_of_equal_eigenvalues_keeps_their_number():
+    for eigenvalues in (torch.ones(50), torch.tensor([5.0, 3.0] + 40 * [1.0] + 20 * [0.0])):
+        found = spectrum(Given(eigenvalues.double()), vectors=3, steps=8, deflate=True)
+        assert found.trace_of(lambda x: x).value == pytest.approx(float(eigenvalues.sum()), rel=0.25)
+        near_one = ((found.nodes - 1).abs() < 1e-6) * found.weights
+        assert float(near_one.sum(1).mean()) == pytest.approx(float((eigenvalues == 1).double().mean()), rel=0.25)
 
 
 def test_spectral_density_integrates_to_one_and_a_determinant_needs_damping(tanh):
