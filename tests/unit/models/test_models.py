@@ -1,5 +1,6 @@
 """The networks for pictures: published parameter counts, shapes, initial weights, skip connections."""
 
+import copy
 import math
 from collections.abc import Callable
 
@@ -173,13 +174,23 @@ def test_a_wide_block_without_its_branch_is_the_identity() -> None:
     assert torch.equal(block(features), features)
 
 
-@pytest.mark.parametrize("network", [WideResNet(10, 1, base=4), PreactivationResNet(11, width=4)], ids=["wide", "pre"])
-def test_narrow_shortcuts_have_the_same_gradients_in_both_memory_formats(network: torch.nn.Module) -> None:
+@pytest.mark.parametrize(
+    "make", [lambda: WideResNet(10, 1, base=4), lambda: PreactivationResNet(11, width=4)], ids=["wide", "pre"]
+)
+@pytest.mark.parametrize(
+    "memory_format", [torch.contiguous_format, torch.channels_last], ids=["contiguous", "channels last"]
+)
+def test_narrow_shortcuts_have_the_same_gradients_in_both_memory_formats(
+    make: Callable[[], nn.Module], memory_format: torch.memory_format
+) -> None:
+    network = initialised(make(), 0)
     images = torch.randn(16, 3, 16, 16, generator=torch.Generator().manual_seed(0))
-    found = []
-    for memory_format in (torch.contiguous_format, torch.channels_last):
-        inputs = images.to(memory_format=memory_format)
-        loss = network.to(memory_format=memory_format)(inputs).square().mean()  # type: ignore[call-overload]
-        found.append(torch.autograd.grad(loss, list(network.parameters())))
-    for first, second in zip(*found, strict=True):
-        torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-5)
+
+    def gradient(network: nn.Module, images: torch.Tensor) -> torch.Tensor:
+        slopes = torch.autograd.grad(network(images).square().mean(), list(network.parameters()))
+        return torch.cat([slope.flatten().double() for slope in slopes])
+
+    exact = gradient(copy.deepcopy(network).double(), images.double())
+    found = gradient(network.to(memory_format=memory_format), images.to(memory_format=memory_format))  # type: ignore[call-overload]
+    # Rounding moves the gradient by 1e-6, a rectifier that it turns on or off by up to 4e-3, a buffer overrun by more.
+    assert float((found - exact).norm() / exact.norm()) < 1e-2
