@@ -69,7 +69,8 @@ paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-w
 # %% [markdown]
 # ## Claim 2: the trace on training and on fresh data
 # At fixed weights the deviation falls as $n^{-1/2}$ because that of any mean does. The proof of Theorem 1 takes the
-# difference at the trained weights, which depend on the examples, to be of that order, too.
+# difference at the trained weights, which depend on the examples, to be of that order, too. Uniform convergence would
+# be a statement on the worst weights of the class; ascent finds bad ones in the ball that the trained weights lie on.
 
 # %%
 paper.figure(

@@ -172,7 +172,9 @@ def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
         shades = [PALETTE[0]] * 3 + [PALETTE[2]] * 3 + [PALETTE[1]] * 3 + [PALETTE[5]]
         _dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in PREDICTORS], shades)
         partial = part.groupby("measure")["partial"].mean().reindex(list(PREDICTORS)).to_numpy()
-        axes.plot(partial, np.arange(len(partial)) + 0.36, "D", color="#5c6674", fillstyle="none", label="_partial")
+        axes.plot(
+            partial, np.arange(len(partial)) + 0.36, "D", color="#5c6674", fillstyle="none", mew=1.2, label="_partial"
+        )
         axes.axvline(0, color="#5c6674", linewidth=0.8, label="_zero")
         axes.set_yticks(range(len(PREDICTORS)), list(PREDICTORS.values()))
         axes.set(title=systems[system], xlabel="rank correlation with the gap", xlim=(-1.05, 1.05))

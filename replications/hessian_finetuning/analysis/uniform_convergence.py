@@ -8,8 +8,12 @@ from common.figures import log_axis, mean_band, note, subplots
 
 from .shared.source_names import system_names
 
-ARMS = {"others": "trained on others\n(root mean square)", "own": "trained on these n"}
-"""On what the weights were trained."""
+ARMS = {
+    "others": "trained on others\n(root mean square)",
+    "own": "trained on these n",
+    "ball": "worst found\nin the ball",
+}
+"""At which weights."""
 FITTED = 0.05
 """Training error up to which weights count as fitted to their examples."""
 
