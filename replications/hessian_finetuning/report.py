@@ -94,7 +94,7 @@ paper.figure(
         "theorem1-within-*",
         "theorem1-is-*",
         "theorem1-over-fresh-points-*",
-        "theorem1-below-mcallester",
+        "theorem1-below-mcallester*",
         "mcallester-*",
     ],
     see="All three bounds lie near or above C and ten times or more above the gap. The product of norms begins "
