@@ -11,6 +11,7 @@ from common.hessian.chunks import Chunk
 from common.hessian.layers import LinearRule, Rule, rule_of
 from common.hessian.linearisation import Linearisation
 from common.hessian.problem import Problem
+from common.hessian.recurrent import layers_in_parts
 
 
 @dataclass
@@ -26,10 +27,16 @@ class _Use:
 
     @property
     def prepared(self) -> list[torch.Tensor]:
-        """What the rule makes of the inputs, made once for all cotangents."""
+        """What the rule makes of the inputs, made once for all cotangents; of calls that are joined it is one."""
         if not self._prepared:
-            self._prepared = [self.rule.prepare(self.layer, a) for a in self.inputs]
+            self._prepared = self.joined([self.rule.prepare(self.layer, a) for a in self.inputs])
         return self._prepared
+
+    def joined(self, calls: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The calls of a linear layer are places of a sequence, like those within a call."""
+        if self.rule is not LinearRule or len(calls) == 1:
+            return calls
+        return [torch.cat([call.reshape(len(call), -1, call.shape[-1]) for call in calls], dim=1)]
 
 
 class LayerwiseLinearisation(Linearisation):
@@ -48,7 +55,7 @@ class LayerwiseLinearisation(Linearisation):
                 )
             )
             for use in self.uses:
-                yield use, [next(found) for _ in use.outputs]
+                yield use, use.joined([next(found) for _ in use.outputs])
 
     def norms(self, cotangent: torch.Tensor) -> list[torch.Tensor]:
         result = [cotangent.new_zeros(len(cotangent)) for _ in self.problem.parameters]
@@ -69,7 +76,7 @@ class LayerwiseLinearisation(Linearisation):
         totals = [0.0] * len(self.problem.parameters)
         for number, use in enumerate(self.uses if found and found[0] else []):
             with torch.no_grad():
-                if len(use.outputs) == 1:
+                if len(use.prepared) == 1:
                     together = [deltas[number][0] for deltas in found]
                     values = use.rule.summed_norms(use.layer, use.prepared[0], together, sign)
                 else:
@@ -99,7 +106,7 @@ class LayerwiseLinearisation(Linearisation):
         for column in range(factor.shape[2]):
             signed = sign[:, column]
             for number, (use, deltas) in enumerate(self._deltas(factor[:, :, column])):
-                if use.rule is LinearRule and len(deltas) == 1 and use.inputs[0].ndim == 2:
+                if use.rule is LinearRule and use.prepared[0].ndim == 2:
                     squared = deltas[0].square() * signed[:, None]
                     plain[number] = plain[number] + squared if number in plain else squared
                     continue
@@ -111,7 +118,7 @@ class LayerwiseLinearisation(Linearisation):
         for number, squared in plain.items():
             use = self.uses[number]
             for name, place in use.places.items():
-                total[place] += squared.T @ use.inputs[0].square() if name == "weight" else squared.sum(0)
+                total[place] += squared.T @ use.prepared[0].square() if name == "weight" else squared.sum(0)
         return total
 
     @staticmethod
@@ -188,20 +195,21 @@ def _record(problem: Problem, chunk: Chunk, copy: bool) -> tuple[list[_Use], tor
 
     outside = set(problem.structure.outside)
     places = {id(p): i for i, p in enumerate(problem.parameters) if problem.names[i] not in outside}
-    for module in problem.model.modules():
-        own = {n: places[id(p)] for n, p in module.named_parameters(recurse=False) if id(p) in places}
-        rule = rule_of(module)
-        if own and rule is not None:
-            uses.append(_Use(module, rule, own))
-            handles.append(module.register_forward_hook(hook(uses[-1])))
-    try:
-        with torch.enable_grad():
-            outputs = problem.outputs(chunk.inputs)
-    except RuntimeError as error:
-        if copy or "in-place" not in str(error):
-            raise
-        return uses, torch.empty(0), True
-    finally:
-        for handle in handles:
-            handle.remove()
+    with layers_in_parts(problem.model) as layers:
+        for layer in layers:
+            own = {n: places[id(p)] for n, p in layer.named_parameters(recurse=False) if id(p) in places}
+            rule = rule_of(layer)
+            if own and rule is not None:
+                uses.append(_Use(layer, rule, own))
+                handles.append(layer.register_forward_hook(hook(uses[-1])))
+        try:
+            with torch.enable_grad():
+                outputs = problem.outputs(chunk.inputs)
+        except RuntimeError as error:
+            if copy or "in-place" not in str(error):
+                raise
+            return uses, torch.empty(0), True
+        finally:
+            for handle in handles:
+                handle.remove()
     return uses, outputs, any(tensor._version != version for tensor, version in versions)

@@ -2,7 +2,7 @@
 
 One forward pass is recorded; each cotangent then costs one backward pass to the activations (a third of a
 gradient). Parameters outside the known layers, or tied ones, go through `torch.func` in pieces, and what that does not
-take (LSTM, scripted modules, control flow that depends on the data) example by example.
+take (scripted modules, control flow that depends on the data) example by example.
 """
 
 from collections.abc import Iterator, Sequence

@@ -19,6 +19,7 @@ from common.hessian.layers import ExampleSigns, rule_of
 from common.hessian.per_sample_check import verify_layers
 from common.hessian.problem import Problem
 from common.hessian.random import Counter
+from common.hessian.recurrent import layers_in_parts
 
 PASS_COST = 4 / 3
 """Forward, backward to the activations, and both again for the second derivative: four thirds of a gradient."""
@@ -84,22 +85,23 @@ def hessian_quadratic_forms(
 
         return hook
 
-    for module in problem.model.modules():
-        needs = tuple(id(getattr(module, part, None)) in places for part in ("weight", "bias"))
-        if rule_of(module) is None or not any(needs):
-            continue
-        if any(id(getattr(module, part, None)) in shared for part in ("weight", "bias")):
-            handles.append(module.register_forward_hook(moved_along))
-        else:
-            handles.append(module.register_forward_hook(moved((needs[0], needs[1]))))
-    try:
-        with torch.enable_grad(), problem.only_selected(active=False):
-            total = problem.summed_loss(problem.outputs(chunk.inputs), chunk.targets)
-            (slope,) = torch.autograd.grad(total, steps, create_graph=True)
-            if not slope.requires_grad:
-                return torch.zeros_like(slope)
-            (curvature,) = torch.autograd.grad(slope.sum(), steps, materialize_grads=True)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with layers_in_parts(problem.model) as layers:
+        for layer in layers:
+            needs = tuple(id(getattr(layer, part, None)) in places for part in ("weight", "bias"))
+            if rule_of(layer) is None or not any(needs):
+                continue
+            if any(id(getattr(layer, part, None)) in shared for part in ("weight", "bias")):
+                handles.append(layer.register_forward_hook(moved_along))
+            else:
+                handles.append(layer.register_forward_hook(moved((needs[0], needs[1]))))
+        try:
+            with torch.enable_grad(), problem.only_selected(active=False):
+                total = problem.summed_loss(problem.outputs(chunk.inputs), chunk.targets)
+                (slope,) = torch.autograd.grad(total, steps, create_graph=True)
+                if not slope.requires_grad:
+                    return torch.zeros_like(slope)
+                (curvature,) = torch.autograd.grad(slope.sum(), steps, materialize_grads=True)
+        finally:
+            for handle in handles:
+                handle.remove()
     return curvature.detach()

@@ -8,7 +8,8 @@ then piecewise linear in each single parameter; so ∂²f/∂wᵢ² = 0, diag H 
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from torch import nn
 
 from common.hessian.layers import rule_of
+from common.hessian.recurrent import layers_in_parts
 
 _VIEWS = {"T", "Transpose", "View", "ReshapeAlias", "UnsafeView", "Permute", "Alias", "Clone", "Expand", "Unsqueeze",
           "Squeeze", "Slice", "Select", "Split", "Unbind", "ToCopy"}  # fmt: skip
@@ -55,28 +57,37 @@ class Structure:
 
 def inspect(model: nn.Module, parameters: Sequence[nn.Parameter], forward: Callable[[], torch.Tensor]) -> Structure:
     """Record one forward pass with all of `parameters` requiring a gradient and read its graph."""
-    before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     selected = {id(parameter) for parameter in parameters}
     calls: Counter[int] = Counter()
     known: set[int] = set()
     handles = []
-    for module in model.modules():
-        # (a layer that computes its weight from others, as `nn.utils.weight_norm` has it, holds those)
-        own = [p for name, p in module.named_parameters(recurse=False) if id(p) in selected and name in _KNOWN_NAMES]
-        if own and rule_of(module) is not None:
-            known.update(id(p) for p in own)
-            handles.append(module.register_forward_hook(lambda _, __, ___, own=own: calls.update(map(id, own))))
+    with layers_in_parts(model) as layers, _only(model, selected):
+        for module in layers:
+            # (a layer that computes its weight from others, as `nn.utils.weight_norm` has it, holds those)
+            own = [id(p) for name, p in module.named_parameters(recurse=False) if name in _KNOWN_NAMES]
+            if (own := [i for i in own if i in selected]) and rule_of(module) is not None:
+                known.update(own)
+                handles.append(module.register_forward_hook(lambda _, __, ___, own=own: calls.update(own)))
+        try:
+            with torch.enable_grad():
+                graph = _Graph(forward())
+        finally:
+            for handle in handles:
+                handle.remove()
+    return _judged(model, parameters, graph, calls, known)
+
+
+@contextmanager
+def _only(model: nn.Module, selected: Collection[int]) -> Iterator[None]:
+    """Within: these parameters, by id, require a gradient and no others."""
+    before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     try:
         for parameter, _ in before:
             parameter.requires_grad_(id(parameter) in selected)
-        with torch.enable_grad():
-            graph = _Graph(forward())
+        yield
     finally:
         for parameter, state in before:
             parameter.requires_grad_(state)
-        for handle in handles:
-            handle.remove()
-    return _judged(model, parameters, graph, calls, known)
 
 
 def _judged(
