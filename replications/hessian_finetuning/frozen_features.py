@@ -1,5 +1,6 @@
 """What the frozen lower layers make of the data: computed once, kept, and read by every experiment that fine-tunes."""
 
+import importlib
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from common.datasets.splits import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
 
-from .shared.backbones import pretrained
+from .shared.backbones import BACKBONES, Files
 from .shared.graph_network import packed_graphs
 from .shared.linear_classifier import linear_accuracy
 from .shared.text_tensors import as_tensor
@@ -64,7 +65,10 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 def _pretrained(run: Parameters, context: RunContext) -> tuple[Examples, Examples, dict[str, Tensor]]:
     """Features at the cut, in half precision, and the weights above it as `<weights>.<stage>.<name>`."""
-    backbone, network, files = pretrained(run.weights)
+    # Named at run time: how bytes are fetched is no part of what a run computes from them, and the registry pins them.
+    files: Files = importlib.import_module("common.datasets").files(run.weights)
+    backbone = BACKBONES[run.weights]
+    network = backbone.fill(backbone.build(), files).eval()
     cut = max(len(network) - run.stages_above, 0)
     lower = network[:cut].to(context.device)
     found = []

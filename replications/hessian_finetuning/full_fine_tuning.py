@@ -1,4 +1,4 @@
-"""Nothing frozen: all layers fine-tuned by SGD, SAM and NSO. Does what the upper layers show carry over?"""
+"""All layers fine-tuned by SGD, SAM and NSO, of any network by name. Does what the upper layers show carry over?"""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -10,10 +10,10 @@ from common.datasets.splits import Split
 from common.experiments import DatasetName, Field, RunContext
 from common.models.initialisation import initialise_uniform
 
-from .shared.backbones import pretrained
 from .shared.fine_tuning import tuning_of
 from .shared.measured_tuning import MeasuredTuningParameters, measure
 from .shared.methods import METHODS
+from .shared.named_networks import freeze_below, pretrained
 from .shared.systems import Subset, System
 
 
@@ -26,6 +26,11 @@ class Parameters(MeasuredTuningParameters):
         64, ge=1, unit="pixels or tokens", description="side of an image, length of a text", source="deviation D15"
     )
     test_examples: int = Field(600, ge=10, unit="examples", description="of the test split", source="deviation D15")
+    trained_from: str = Field(
+        "",
+        description="module from which on all is trained, by its name in the network; everything if empty",
+        source="our choice",
+    )
     method: Literal["sgd", "sam", "nso"] = Field("sgd", description="which gradient is taken", source="deviation D15")
     strength: float = Field(
         1.0,
@@ -39,7 +44,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Fine-tune all seeds of one system and arm together and measure along the way; the weights are not kept."""
     setting = runs[0]
     systems = [whole_system(run, context) for run in runs]
-    tuning = tuning_of(runs, context, METHODS[setting.method](setting.strength), systems)
+    tuning = tuning_of(runs, context, METHODS[setting.method](setting.strength), systems, one_by_one=True)
     if (state := context.restore()) is not None:
         tuning.restore(state)
     due = setting.times(tuning.total)
@@ -52,8 +57,9 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 
 
 def whole_system(run: Parameters, context: RunContext) -> System:
-    """The pretrained network, all of it, with a new head; training, validation and test examples are the seed's own."""
+    """The pretrained network with a new head; training, validation and test examples are the seed's own."""
     backbone, network, files = pretrained(run.weights)
+    freeze_below(network, run.trained_from)
     data, seed = context.data(run.dataset), context.stream_seed(run, "split")
     train = data.train.subset(run.train_examples + run.validation_examples, seed)
     test = data.test.subset(run.test_examples, seed)

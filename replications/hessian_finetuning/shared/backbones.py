@@ -1,6 +1,5 @@
 """The pretrained networks: how each is built, filled with its weights, and fed."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,11 +83,3 @@ BACKBONES = {
     "bert_base_uncased": Backbone(lambda: bert(BERT_BASE), _fill_bert, tokens, BERT_BASE.width),
 }
 """By the name of their weights in data/registry.yaml."""
-
-
-def pretrained(weights: str) -> tuple[Backbone, nn.Sequential, Files]:
-    """A backbone, its chain of stages with the weights, in evaluation mode, and the files they came from."""
-    # Named at run time: how bytes are fetched is no part of what a run computes from them, and the registry pins them.
-    files: Files = importlib.import_module("common.datasets").files(weights)
-    backbone = BACKBONES[weights]
-    return backbone, backbone.fill(backbone.build(), files).eval(), files

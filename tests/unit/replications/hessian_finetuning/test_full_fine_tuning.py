@@ -67,6 +67,16 @@ def test_every_parameter_is_trained_and_examples_are_the_seeds_own() -> None:
     assert len(torch.unique(seen, dim=0)) == 24
 
 
+def test_what_lies_below_the_cut_stays_and_is_not_counted() -> None:
+    run = runs("sgd")[0].model_copy(update={"trained_from": "1"})
+    system = whole_system(run, MemoryContext("full", data=data()))
+    trained = [name for name, parameter in system.model.named_parameters() if parameter.requires_grad]
+    assert trained == ["1.weight", "1.bias", "4.weight", "4.bias"]
+    context = MemoryContext("full_fine_tuning", data=data())
+    full_fine_tuning.run([run], context)
+    assert context.rows[-1]["training_loss"] < context.rows[-1]["first_training_loss"]
+
+
 def test_arms_take_equal_gradients_and_the_short_one_equal_steps() -> None:
     last = {arm: tuned(arm)[-1] for arm in ARMS}
     assert {arm: row["gradients"] for arm, row in last.items()} == {"sgd": 12, "sgd_half": 6, "sam": 12, "nso": 12}
