@@ -164,6 +164,7 @@ class Entry(_Strict):
     citation: str
     format: Format
     classes: int | None = Field(None, ge=2)
+    network: str | None = Field(None, description="of weights: torchvision's name of their network, or `transformers`")
     files: tuple[DataFile, ...] = ()
     instructions: str = Field("", description="how to come by the data where no source can deliver them")
     splits: Splits | None = None

@@ -235,3 +235,15 @@ paper.figure(
     see="Validation loss and accuracy do not tell the arms apart at equal epochs.",
     printed="The talk has no such numbers in print.",
 )
+
+# %% [markdown]
+# ## All layers
+# Above only the upper layers are trained, as far as a laptop carries. Does what they show hold where nothing is frozen?
+# SAM and NSO stand beside training without noise, once of as many steps and once of as many gradients (D15).
+
+# %%
+paper.figure(
+    "full",
+    ["full-image-*", "full-text-*"],
+    printed="The talk has no such figure.",
+)

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from common.figures import PALETTE, log_axis, subplots
 
+from .shared.dots import dots
 from .shared.source_names import say_setting, system_names
 
 MEASURES = {
@@ -156,7 +156,7 @@ def _methods(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
     for row, (column, label) in zip(panels, columns.items(), strict=True):
         for axes, system in zip(row, systems, strict=True):
             values = [best[(best["system"] == system) & (best["method"] == method)][column] for method in methods]
-            _dots(axes, values, [COLOURS[method] for method in methods])
+            dots(axes, values, [COLOURS[method] for method in methods])
             axes.set_yticks(range(len(methods)), [NAMES[method] for method in methods])
             axes.set(title=systems[system], xlabel=label, ylim=(len(methods) - 0.5, -0.5))
     figure.suptitle("Figure 2 · methods at the strength that validation selects", x=0.01, ha="left")
@@ -170,7 +170,7 @@ def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
     for axes, system in zip(panels[0], systems, strict=True):
         part = values[values["system"] == system]
         shades = [PALETTE[0]] * 3 + [PALETTE[2]] * 3 + [PALETTE[1]] * 3 + [PALETTE[5]]
-        _dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in PREDICTORS], shades)
+        dots(axes, [part.loc[part["measure"] == name, "correlation"] for name in PREDICTORS], shades)
         partial = part.groupby("measure")["partial"].mean().reindex(list(PREDICTORS)).to_numpy()
         axes.plot(
             partial, np.arange(len(partial)) + 0.36, "D", color="#5c6674", fillstyle="none", mew=1.2, label="_partial"
@@ -182,11 +182,3 @@ def _correlations(table: pd.DataFrame, systems: dict[str, str]) -> Figure:
         axes.set_ylim(len(PREDICTORS) - 0.5, -0.5)
     figure.suptitle("Figure 2 · what predicts the gap, within seeds; ◇ given the training loss", x=0.01, ha="left")
     return figure
-
-
-def _dots(axes: Axes, values: list[pd.Series], shades: list[str]) -> None:
-    """A row for each series: a dot a seed, a bar at the mean."""
-    for row, (known, shade) in enumerate(zip(values, shades, strict=True)):
-        spread = np.linspace(-0.15, 0.15, len(known)) if len(known) > 1 else np.zeros(len(known))
-        axes.plot(known, row + spread, "o", color=shade, label=f"_row {row}")
-        axes.plot([known.mean()] * 2, [row - 0.3, row + 0.3], color=shade, label=f"_row {row}, mean")
