@@ -257,5 +257,5 @@ paper.figure("controls", ["control-*"], see="Shuffled labels open the gap; an ar
 
 # %% [markdown]
 # ## How far this reaches
-# The perceptron is decided at the document's own setting, by five seeds. The convolutional networks and the regulariser
+# The perceptron is decided at the document's own setting, by ten seeds. The convolutional networks and the regulariser
 # need a GPU for days at full size; below that they are thin, and decide directions, not sizes.
