@@ -91,9 +91,13 @@ def test_the_chains_that_can_be_cut_compute_what_the_libraries_compute() -> None
 def test_the_chain_of_bert_computes_what_transformers_compute() -> None:
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=20, max_position_embeddings=10, num_hidden_layers=3, hidden_size=8, num_attention_heads=2,
+        vocab_size=20,
+        max_position_embeddings=10,
+        num_hidden_layers=3,
+        hidden_size=8,
+        num_attention_heads=2,
         intermediate_size=12,
-    )  # fmt: skip
+    )
     theirs = transformers.BertModel(config).double().eval()
     ours = bert(BertSize(layers=3, width=8, heads=2, inner=12, vocabulary=20, positions=10)).double().eval()
     load_bert(ours, theirs.state_dict())
