@@ -5,12 +5,15 @@ by step it is made of linear maps, W x of all inputs at once and W h in every st
 single examples follow from one backward pass, and sample signs give a draw of each example.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
+
+_NAME = re.compile(r"(weight|bias)_(ih|hh|hr)_l\d+(_reverse)?")
 
 State = tuple[torch.Tensor, ...]
 """What a step passes on: h of each example, and c of an LSTM."""
@@ -20,7 +23,7 @@ State = tuple[torch.Tensor, ...]
 def layers_in_parts(model: nn.Module) -> Iterator[list[nn.Module]]:
     """Within: recurrent layers pass through linear ones that hold the same parameters; all modules, with those."""
     modules = list(model.modules())
-    taken = [Recurrence(module) for module in modules if type(module) in _STEPS and "forward" not in vars(module)]
+    taken = [Recurrence(module) for module in modules if _plain(module)]
     for recurrence in taken:
         recurrence.layer.forward = recurrence.forward
     try:
@@ -85,6 +88,12 @@ class Recurrence:
         layer, count = self.layer, len(sequence)
         hidden = sequence.new_zeros(count, layer.proj_size or layer.hidden_size)
         return (hidden, sequence.new_zeros(count, layer.hidden_size)) if isinstance(layer, nn.LSTM) else (hidden,)
+
+
+def _plain(module: nn.Module) -> bool:
+    """Whether a module is a recurrent layer as torch has it: its weights are parameters, not computed from others."""
+    names = [name for name, _ in module.named_parameters(recurse=False)]
+    return type(module) in _STEPS and "forward" not in vars(module) and all(map(_NAME.fullmatch, names))
 
 
 def _linear(layer: Any, name: str) -> nn.Linear:

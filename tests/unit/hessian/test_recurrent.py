@@ -65,6 +65,19 @@ def test_what_has_no_axis_of_examples_goes_through_the_layer_as_it_is() -> None:
         torch.testing.assert_close(layer(packed)[0].data, ragged[0].data, rtol=0, atol=0)
 
 
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+def test_a_layer_whose_weights_are_computed_from_others_stays_whole() -> None:
+    torch.manual_seed(0)
+    layer = nn.utils.weight_norm(KINDS["LSTM"](batch_first=True), "weight_hh_l0")
+    with layers_in_parts(layer) as modules:
+        assert modules == [layer]
+    data = torch.randn(4, 5, 3, dtype=torch.float64), torch.arange(4) % 3
+    own = Problem(Reader(layer).double(), nn.CrossEntropyLoss(), data)
+    exact = float(dense(Hessian(own)).trace())
+    found = trace(own, relative_error=0.1, budget=2000)
+    assert found.value == pytest.approx(exact, abs=4 * found.standard_error)
+
+
 def test_a_layer_is_whole_again_after_an_error() -> None:
     layer = KINDS["LSTM"]()
     with pytest.raises(KeyError), layers_in_parts(layer):
