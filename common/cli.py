@@ -28,6 +28,8 @@ app = typer.Typer(
 app.add_typer(steps, name="step")
 
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would read every installed package's metadata
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # threads that wait longer before they sleep starve a busy machine
 
 INTERRUPTED = (129, 130, 143)
 """Exit codes after SIGHUP (a closed terminal), Ctrl-C and SIGTERM."""
