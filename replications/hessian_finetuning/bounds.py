@@ -20,7 +20,7 @@ class Parameters(TuningParameters):
     )
     delta: float = Field(0.05, gt=0, lt=1, description="δ of McAllester's and Catoni's bounds", source="our choice")
     sigmas: tuple[float, ...] = Field(
-        (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+        (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
         description="σ of prior and posterior, with shares of δ",
         source="our choice",
     )
