@@ -1,37 +1,43 @@
 """The scoreboard in the README: how many claims of each document hold, from the published evidence alone."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from common.claims.verdicts import REPRODUCED, VERDICTS
+from common.claims.verdicts import REPRODUCED, VERDICTS, Verdict
 from common.experiments.paper import Paper
+from common.reports.judgements import Judged
 from common.reports.published import Published, published_scales
 from common.reports.text import short_commits
 from common.sources import load_typed
 
 BEGIN, END = "<!-- scoreboard: `replicate sync` writes it -->", "<!-- end of the scoreboard -->"
 _HEAD = (
-    "| replication | document | scale | empirical claims | reproduced | contradicted | inconclusive | undecided "
+    "| replication | document | published at | empirical claims | reproduced | contradicted | inconclusive | undecided "
     "| not run | fragile | theorems, printed | commit |\n"
     "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n"
 )
 
 
 def scoreboard(root: Path) -> str:
-    """A Markdown table: a row for each replication and published scale, the largest scale first.
+    """A Markdown table: a row for each replication, and one of all documents.
 
+    Every claim counts once, by the verdict of the largest scale that decides it, as on the site (`Judged.weight`).
     Counted are the document's own claims; controls and findings of ours stand on the pages. Theorems and arithmetic on
     what is printed, with which the world cannot disagree, have a column of their own: how many of them hold.
     """
-    rows = []
+    rows, together = [], []
     for path in sorted(root.glob("replications/*/paper.yaml")):
         paper, name = load_typed(path, Paper), path.parent.name
         title = f"[{name}](replications/{name}) | {_surnames(paper)} ({paper.year})"
         scales = published_scales(root, name)
-        rows += [_row(title, published) for published in scales]
-        if not scales:
-            rows.append(f"| {title} | nothing published yet | | | | | | | | | |")
-    return _HEAD + "\n".join(rows)
+        heaviest = _heaviest(scales)
+        together += heaviest
+        places = ", ".join(published.scale for published in scales)
+        rows.append(
+            _row(f"{title} | {places}", heaviest, _commits(scales)) if scales else f"| {title} | nothing{' |' * 10}"
+        )
+    return _HEAD + "\n".join([*rows, _row("all documents | |", together)])
 
 
 def with_scoreboard(text: str, root: Path) -> str:
@@ -41,21 +47,31 @@ def with_scoreboard(text: str, root: Path) -> str:
     return f"{before}{BEGIN}\n{scoreboard(root)}\n{END}{after}" if begin and end else text
 
 
-def _row(title: str, published: Published) -> str:
-    mine = [verdict for verdict in published.verdicts if verdict.polarity == "claim"]
+def _heaviest(scales: Sequence[Published]) -> list[Verdict]:
+    """Of each claim the heaviest of its published verdicts."""
+    found: dict[str, Judged] = {}
+    for published in scales:
+        for verdict in published.verdicts:
+            judged = Judged(verdict, published.scale, published=True)
+            found[verdict.id] = max(found.get(verdict.id, judged), judged, key=lambda one: one.weight)
+    return [judged.verdict for judged in found.values()]
+
+
+def _row(title: str, verdicts: Iterable[Verdict], commits: str = "") -> str:
+    mine = [verdict for verdict in verdicts if verdict.polarity == "claim"]
     claims = [verdict for verdict in mine if verdict.nature == "empirical"]
     exact = [verdict.verdict == REPRODUCED for verdict in mine if verdict.nature != "empirical"]
     counts = Counter(verdict.verdict for verdict in claims)
     fragile = sum(bool(verdict.turns_without) for verdict in claims)
     others = f"{sum(exact)} of {len(exact)}" if exact else "—"
-    counted = [counts[name] for name in VERDICTS]
-    cells = [published.scale, len(claims), *counted, fragile, others, _commits(published)]
+    cells = [len(claims), *(counts[name] for name in VERDICTS), fragile, others, commits]
     return f"| {title} | " + " | ".join(map(str, cells)) + " |"
 
 
-def _commits(published: Published) -> str:
-    commits = {commit for entry in published.experiments.values() for commit in (entry.commit or "").split(", ")}
-    return f"{short_commits(', '.join(sorted(commits)))}" if len(commits) == 1 else f"{len(commits)} commits"
+def _commits(scales: Sequence[Published]) -> str:
+    entries = [entry for published in scales for entry in published.experiments.values()]
+    commits = {commit for entry in entries for commit in (entry.commit or "").split(", ")}
+    return short_commits(next(iter(commits))) if len(commits) == 1 else f"{len(commits)} commits"
 
 
 def _surnames(paper: Paper) -> str:
