@@ -97,8 +97,8 @@ paper.figure(
         "theorem1-below-mcallester*",
         "mcallester-*",
     ],
-    see="All three bounds lie near or above C and ten times or more above the gap. The product of norms begins "
-    "below them and grows steeply with depth.",
+    see="All three bounds lie near or above C and ten times or more above the gap; McAllester's and Catoni's are those "
+    "of blind guessing, whatever the depth. The product of norms begins below them and grows steeply with depth.",
     printed="The talk has no such figure.",
 )
 
