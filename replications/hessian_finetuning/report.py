@@ -77,7 +77,7 @@ paper.figure(
     "claim2",
     ["claim2-*"],
     see="Trained on the examples themselves the difference is about ten times larger and falls less steeply than "
-    "n^(−1/2) (dashed).",
+    "n^(−1/2) (dashed); at the worst weights that ascent finds it is larger still.",
     printed="The talk states Claim 2 without a figure.",
 )
 
@@ -97,8 +97,9 @@ paper.figure(
         "theorem1-below-mcallester*",
         "mcallester-*",
     ],
-    see="All three bounds lie near or above C and ten times or more above the gap; McAllester's and Catoni's are those "
-    "of blind guessing, whatever the depth. The product of norms begins below them and grows steeply with depth.",
+    see="All three bounds lie near or above C, Theorem 1's nine times or more above the gap. McAllester's and "
+    "Catoni's are those of blind guessing, whatever the depth, and nearly four times or more above it. The product of "
+    "norms begins below them and grows steeply with depth.",
     printed="The talk has no such figure.",
 )
 
@@ -139,8 +140,9 @@ paper.figure(
 # %%
 paper.figure(
     "fig2_methods",
-    see="Each method at the strength that has the lowest validation loss in its seed. SAM has the smallest gap, on "
-    "images with the largest measure; equal gradients leave it half the steps of the others.",
+    see="Each method at the strength that has the lowest validation loss in its seed. On images the methods with the "
+    "smallest measures, label smoothing and mixup, have the largest gaps. Equal gradients leave SAM half the steps of "
+    "the others.",
     printed="The talk gives no strengths; how they are chosen is ours.",
 )
 
@@ -153,8 +155,8 @@ paper.figure(
 paper.figure(
     "fig2_correlations",
     ["fig2-image-measure-beats-*", "fig2-text-measure-beats-*"],
-    see="On images the sign of the measure hangs on where its maxima are taken. The training loss orders the "
-    "methods most closely on both.",
+    see="On images the measure over training points orders the methods the wrong way round. The training loss orders "
+    "them closely on both, on sentences almost alone.",
     printed="The talk has no such figure.",
 )
 

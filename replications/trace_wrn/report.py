@@ -59,7 +59,8 @@ paper.figure(
         "table1-trace-rises-from-small-to-large-decay",
     ],
     title="Table 1 · computed",
-    see="From left to right the gap in loss falls while λ₁ rises: the paradox. Accuracies hardly move.",
+    see="From left to right the gap in loss falls while λ₁ rises (at laptop scale with the larger decay alone): "
+    "the paradox. Accuracies hardly move.",
     printed="Diamonds are the printed lines, of one run; the document prints no error.",
 )
 
