@@ -106,7 +106,8 @@ paper.summary(["fig4d-lower-*-steps"])
 # %% [markdown]
 # ## Where is grokking?
 # In the runs above with large decay generalisation follows the fit by less than a hundred steps on average. The word
-# was made for a delay of orders of magnitude. Where is that? A map over decay, rate and share of a smaller table (D11): a marker a seed.
+# was made for a delay of orders of magnitude. Where is that? A map over decay, rate and share of a smaller table (D11):
+# a marker a seed.
 
 # %%
 paper.figure(
