@@ -38,6 +38,7 @@ DISCRETE = {
     "grokking/*/time_to_fit": "an evaluated step",
     "grokking/*_to_grok": "an evaluated step, its share of the run, or its logarithm",
     "hessian_finetuning/noise_injection/sigma": "one of a few candidates",
+    "hessian_finetuning/seven_methods/distance": "the radius that the distance-based method projects on",
     "hessian_finetuning/seven_methods/*_without_method": "a rank correlation",
     "pacgen/*/matched_log_training_loss": "the loss at which gaps are compared, the same for all",
     "pacgen/perturbation_tradeoff/complexity_fall": "read at points of a grid",
