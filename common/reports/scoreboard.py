@@ -34,9 +34,8 @@ def scoreboard(root: Path) -> str:
         heaviest = _heaviest(scales)
         together += heaviest
         places = ", ".join(published.scale for published in scales)
-        rows.append(
-            _row(f"{title} | {places}", heaviest, _commits(scales)) if scales else f"| {title} | nothing{' |' * 10}"
-        )
+        row = _row(f"{title} | {places}", heaviest, _commits(scales))
+        rows.append(row if scales else f"| {title} | nothing{' |' * 10}")
     return _HEAD + "\n".join([*rows, _row("all documents | |", together)])
 
 

@@ -140,9 +140,9 @@ paper.figure(
 # %%
 paper.figure(
     "fig2_methods",
-    see="Each method at the strength that has the lowest validation loss in its seed. On images the methods with the "
-    "smallest measures, label smoothing and mixup, have the largest gaps. Equal gradients leave SAM half the steps of "
-    "the others.",
+    see="Each method at the strength that has the lowest validation loss in its seed. On images label smoothing "
+    "and mixup have the largest gaps, at workstation scale with the smallest measures. Equal gradients leave SAM half "
+    "the steps of the others.",
     printed="The talk gives no strengths; how they are chosen is ours.",
 )
 
@@ -156,7 +156,7 @@ paper.figure(
     "fig2_correlations",
     ["fig2-image-measure-beats-*", "fig2-text-measure-beats-*"],
     see="On images the measure over training points orders the methods the wrong way round. The training loss orders "
-    "them closely on both, on sentences almost alone.",
+    "them closely on both.",
     printed="The talk has no such figure.",
 )
 
