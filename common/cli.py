@@ -250,7 +250,7 @@ def rehearse(
     ] = None,
     scale: Scale = "paper",
     device: Annotated[str, typer.Option(help="cpu or cuda (default: what there is).")] = "",
-    minutes: Annotated[float, typer.Option(min=0.01, help="A call that takes longer is given up.")] = 10,
+    minutes: Annotated[float, typer.Option(min=0.01, help="A call that takes longer is given up.")] = 30,
     memory: Annotated[float, typer.Option(min=0, help="GB that a call may take (default: what there is).")] = 0,
     seconds: Annotated[
         float, typer.Option(min=0, help="Begin each real call for so many seconds, too: a trial for `plan`.")
