@@ -118,6 +118,16 @@ class Evidence:
             if picture.entry.experiment in self.computed and scale_rank(picture.scale) > scale_rank(self.scale)
         ]
 
+    def stem(self, picture: Picture) -> str:
+        """The name of a picture's files beside the page, without what they end in."""
+        name = f"{picture.entry.experiment}-{picture.entry.name}"
+        return f"published-{picture.scale}-{name}" if picture in self.larger_figures else name
+
+    @cached_property
+    def foremost_figures(self) -> dict[str, Picture]:
+        """EXPERIMENT/NAME of each figure, drawn at the scale that its claims are told at: the largest that there is."""
+        return {f"{one.entry.experiment}/{one.entry.name}": one for one in [*self.figures, *self.larger_figures]}
+
     @cached_property
     def _published_figures(self) -> dict[tuple[str, str], Picture]:
         """By experiment and name, each of the largest scale."""

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from common.claims.verdicts import VERDICTS
 from common.reports.board import write_board
 from common.reports.drawing import thumbnail
-from common.reports.evidence import Evidence
+from common.reports.evidence import Evidence, Picture
 from common.reports.gist import Glance, Told, read_synthesis, tell_findings
 from common.reports.judgements import ClaimRow, chance, controls_text, in_order, judged_scales, tally
 from common.reports.render import write_page
@@ -67,7 +67,7 @@ def build_index(root: Path, scale: str) -> Path:
         "index.html",
         script="index.js",
         rows=rows,
-        synthesis=[(one, _glance(root, one.finding.figure)) for one in together],
+        synthesis=[(one, _glance(rows, one.finding.figure)) for one in together],
         answers=[("", one, "#synthesis") for one in together]
         + [(row.evidence.name, one, f"{row.page}#gist") for row in rows if row.page for one in row.told],
         totals={name: sum(row.counts[name] for row in rows) for name in VERDICTS},
@@ -82,9 +82,9 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     evidence = Evidence(paper_dir, scale, root)
     site = root / "reports" / "site"
     claims = {claim.id: claim for claim in evidence.claims}
-    figures = {f"{one.entry.experiment}/{one.entry.name}": one.entry.title for one in evidence.figures}
+    figures = evidence.foremost_figures
     wanted = [finding.figure for finding in evidence.paper.findings if finding.figure in figures] + list(figures)
-    pictures = [(f"site/{evidence.name}/{name.replace('/', '-')}.svg", figures[name] or name) for name in wanted]
+    pictures = [(_svg(evidence, figures[name]), figures[name].entry.title or name) for name in wanted]
     shown = next((picture for picture in pictures if (site.parent / picture[0]).is_file()), None)
     return PaperRow(
         evidence=evidence,
@@ -99,17 +99,25 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     )
 
 
-def _glance(root: Path, figure: str | None) -> Glance | None:
+def _svg(evidence: Evidence, picture: Picture) -> str:
+    """The file beside the page, seen from the index."""
+    return f"site/{evidence.name}/{evidence.stem(picture)}.svg"
+
+
+def _glance(rows: list[PaperRow], figure: str | None) -> Glance | None:
     """A figure PAPER/EXPERIMENT/NAME beside a statement, where a page shows it."""
-    if figure is None:
+    paper, _, name = (figure or "").partition("/")
+    evidence = next((row.evidence for row in rows if row.evidence.name == paper), None)
+    picture = evidence.foremost_figures.get(name) if evidence else None
+    if evidence is None or picture is None:
         return None
-    paper, name = figure.split("/", 1)
-    name = name.replace("/", "-")
-    picture = f"site/{paper}/{name}.svg"
-    path = root / "reports" / picture
+    address, stem = _svg(evidence, picture), evidence.stem(picture)
+    path = evidence.root / "reports" / address
     if not path.is_file():
         return None
-    return Glance(thumbnail(path.read_text(), picture, name), f"site/{paper}.html#figure-{name}", name)
+    return Glance(
+        thumbnail(path.read_text(), address, stem), f"site/{paper}.html#figure-{stem}", picture.entry.title or name
+    )
 
 
 def _address(evidence: Evidence, claim: ClaimRow) -> str:

@@ -89,12 +89,13 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
     beside.mkdir(parents=True, exist_ok=True)
     figures = _figures(evidence, beside)
     story = _story(evidence, beside, figures)
-    larger = [_view(evidence, picture, beside, f"published-{picture.scale}-") for picture in evidence.larger_figures]
+    larger = [_view(evidence, picture, beside) for picture in evidence.larger_figures]
     claims = write_verdict_pages(evidence, beside, _beside(story, figures))
     _forget_others(beside, [*figures.values(), *larger], bool(story.notebook), claims)
     path = beside.parent / f"{evidence.name}.html"
     rows = {row.id: row for row in evidence.claims}
-    drawn = {f"{experiment}/{name}": view for (experiment, name), view in figures.items()}
+    views = {view.anchor: view for view in [*figures.values(), *larger]}
+    drawn = {name: views[f"figure-{evidence.stem(picture)}"] for name, picture in evidence.foremost_figures.items()}
     told = tell_findings(evidence.paper.findings, rows, drawn, lambda name: f"#claim-{name}")
     return write_page(
         path,
@@ -148,10 +149,9 @@ def _figures(evidence: Evidence, beside: Path) -> dict[tuple[str, str], FigureVi
     return {key: _view(evidence, picture, beside, inline=key in inline) for key, picture in pictures.items()}
 
 
-def _view(evidence: Evidence, picture: Picture, beside: Path, prefix: str = "", inline: bool = False) -> FigureView:
-    """A figure with its files copied beside the page, under names that begin with `prefix`."""
-    entry = picture.entry
-    name = f"{prefix}{entry.experiment}-{entry.name}"
+def _view(evidence: Evidence, picture: Picture, beside: Path, inline: bool = False) -> FigureView:
+    """A figure with its files copied beside the page."""
+    entry, name = picture.entry, evidence.stem(picture)
     files = {}
     for kind in ("svg", "png", "csv"):
         if source := picture.file(kind):

@@ -1,6 +1,7 @@
 """The site: what a page and the index say, that they load nothing, and that what is missing is named."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,18 @@ def test_a_page_begins_with_its_question_and_findings_by_how_far_to_believe_them
     assert "Identifying Generalization Properties in Neural Networks" in text
 
 
-def test_a_figure_of_a_finding_is_shown_at_the_top_without_its_bytes(page: Path) -> None:
-    html = page.read_text()
+def test_a_figure_of_a_finding_is_shown_at_the_top_without_its_bytes(checkout: Path, tmp_path: Path) -> None:
+    root = copy(checkout, tmp_path)
+    shutil.rmtree(root / "reports" / "published" / "workstation" / "pacgen")
+    html = page_of(root).read_text()
     assert html.count('id="figure-batch_size-fig3-drawing"') == 1
     assert '<use href="#figure-batch_size-fig3-drawing"/>' in html.split('id="story"')[0]
+
+
+def test_beside_a_finding_stands_the_figure_of_the_largest_scale(page: Path) -> None:
+    name, top = "published-workstation-batch_size-fig3", page.read_text().split('id="story"')[0]
+    assert f'src="pacgen/{name}.svg"' in top
+    assert f'href="#figure-{name}"' in top
 
 
 def test_a_figure_has_its_verdicts_beside_it(page: Path) -> None:
@@ -106,11 +115,14 @@ def test_the_index_has_a_card_a_replication_what_we_know_and_a_line_a_claim(inde
     found, html = outline(index), index.read_text()
     assert "Does the metric follow the gap?" in found.text
     assert "Believe: Larger batches give a larger metric: their ranks correlate by 0.83" in found.text
-    assert any('<image href="site/pacgen/batch_size-fig3.svg"' in card for card in html.split('class="picture"')[1:])
+    assert any(
+        '<image href="site/pacgen/published-workstation-batch_size-fig3.svg"' in card
+        for card in html.split('class="picture"')[1:]
+    )
     known = html.split('id="synthesis"')[1].split("</section>")[0]
     assert "With care:" in known
-    assert 'href="site/pacgen.html#figure-batch_size-fig3"' in known
-    assert '<image href="site/pacgen/batch_size-fig3.svg"' in known
+    assert 'href="site/pacgen.html#figure-published-workstation-batch_size-fig3"' in known
+    assert '<image href="site/pacgen/published-workstation-batch_size-fig3.svg"' in known
     assert 'href="site/pacgen/fig3-gap-and-metric-agree.html"' in known
     assert html.count('<li class="entry ') == 3 * len(samples.VERDICTS)
 
