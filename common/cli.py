@@ -160,8 +160,8 @@ def plan(
 
     chosen, folders = _scale(scale), _folders(out)
     selected, asked = _targeted(targets, chosen)
-    if (record_minutes or record_limits or trial or count or compare) and any("/" in one for one in targets or []):
-        raise UserError("--trial, --count, --compare and --record-… take whole replications: PAPER.")
+    if (record_minutes or record_limits or trial or compare) and any("/" in one for one in targets or []):
+        raise UserError("--trial, --compare and --record-… take whole replications: PAPER.")
     if record_minutes:
         _record_minutes(selected, chosen, folders)
         return
@@ -169,7 +169,7 @@ def plan(
     if trial:
         _try_calls(selected, chosen, folders, trial)
     if count:
-        _count_calls(selected, chosen, folders, count)
+        _count_calls(targets or list(selected), chosen, folders, count)
     each = selected.values()
     if record_limits:
         from common.workflow.record_resources import record_limits as record
@@ -233,13 +233,13 @@ def _device(name: str) -> Any:
     return DEVICES.get(name)
 
 
-def _count_calls(selected: dict[str, Any], scale: str, folders: Any, seconds: float) -> None:
+def _count_calls(targets: list[str], scale: str, folders: Any, seconds: float) -> None:
     """Count the operations of each kind of call; a line each on standard error."""
     from common.workflow.counts import count_line
     from common.workflow.rehearse import Terms, rehearse_all
 
     terms = Terms("cpu", seconds=max(600.0, 20 * seconds), real_seconds=seconds, count=True)
-    for line in rehearse_all(folders, list(selected), scale, terms):
+    for line in rehearse_all(folders, targets, scale, terms):
         print(count_line(line), file=sys.stderr, flush=True)
 
 
