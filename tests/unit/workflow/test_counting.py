@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from common.cli import app
 from common.experiments.calibration import reference
+from common.files import read_json
 from common.workflow import timings
 from common.workflow.cost import costs
 from common.workflow.counting import count, keep_count
@@ -99,6 +102,15 @@ def test_the_plan_rests_on_what_was_counted_until_the_code_changes(in_process: P
     changed = Timings(in_process.replication(), "paper", in_process.folders.store)
     job = in_process.replication().jobs("paper")[0]
     assert changed.run(job.runs[0], job).basis == "time limit"
+
+
+def test_an_experiment_is_counted_alone_by_command(in_process: Project) -> None:
+    plant(in_process, TRAINS, CONFIG.replace("[0.1, 0.2]", "[0.1, 0.5]"))  # that its claims speak of
+    done = CliRunner().invoke(app, ["plan", "decay/descent", "--scale", "paper", "--count", "5"])
+    assert done.exit_code == 0, done.output
+    assert "counted (cpu)" in " ".join(done.stdout.split())
+    entries = read_json(timings.counts_path(in_process.folders.store, "paper", "decay"))
+    assert [entry["experiment"] for entry in entries] == ["descent"]
 
 
 def test_a_call_that_cannot_be_counted_says_why(in_process: Project, tmp_path: Path) -> None:
