@@ -269,8 +269,8 @@ def rehearse(
     found = list(_device_checks(folders.root)) if device == "cuda" and not targets else []
     for line in rehearse_all(folders, targets or [], chosen, terms):
         found.append(line)
+        keep(found, folders, chosen)
         print(rehearsal_line(line), file=sys.stderr, flush=True)
-    keep(found, folders, chosen)
     print(as_json(found), end="") if json else rehearsal_table(found)
     raise typer.Exit(int(any(line.get("status") == "failed" or line.get("analysis") for line in found)))
 
