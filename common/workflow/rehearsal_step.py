@@ -17,6 +17,7 @@ from common.files import read_json
 from common.workflow.counting import count, keep_count
 from common.workflow.discovery import find, make_importable
 from common.workflow.footprint import available_gb, limit_memory
+from common.workflow.ownership import end_with
 from common.workflow.rehearsed import Rehearsal, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Stage, Stub, rehearse
 from common.workflow.state import Folders, RunState
@@ -26,8 +27,9 @@ Step = tuple[str, str, Callable[[], dict[str, Any]]]
 
 
 def rehearsal_step(folders: Folders, task: Path) -> None:
-    """Rehearse what a task says, from its `first` step on."""
+    """Rehearse what a task says, from its `first` step on; ends with the process that wrote it, however that ended."""
     stated = read_json(task)
+    end_with([stated["owner"]])
     make_importable(folders.root)
     replication = find(folders.root, stated["paper"])
     device = prepare_torch(1)

@@ -129,7 +129,7 @@ def _process(folders: Folders, terms: Terms, stated: Mapping[str, Any], first: i
     """One process from a step on; returns with which step another one should begin, None if all is told."""
     answers = Path(stated["scratch"], f"told-{first}.jsonl")
     task = answers.with_suffix(".json")
-    write_json(task, {**stated, "answers": str(answers), "first": first})
+    write_json(task, {**stated, "answers": str(answers), "first": first, "owner": os.getpid()})
     with answers.with_suffix(".log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "common.cli", "step", "rehearse", str(task)],

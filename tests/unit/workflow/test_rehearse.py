@@ -1,5 +1,9 @@
 """A rehearsal of a scale: what it shortens, what it counts, and what it says of calls that would fail."""
 
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ from common.workflow import rehearse as rehearsal
 from common.workflow.cost import costs
 from common.workflow.discovery import discover
 from common.workflow.footprint import Footprint, at_once, shortage
+from common.workflow.progress import lives
 from common.workflow.rehearse import Terms, rehearse_all
 from common.workflow.rehearsed import provide, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Rehearsing, Stage, rehearse
@@ -261,3 +266,31 @@ def test_the_command_names_a_process_that_died_and_goes_on(in_process: Project) 
     said = [(line["setting"], line["status"]) for line in found if "status" in line]
     assert said == [("width=8", "failed"), ("width=9", "ok")]
     assert not list(in_process.root.glob("results/.rehearsal-*"))
+
+
+@pytest.mark.slow
+def test_what_a_rehearsal_has_started_ends_with_it(in_process: Project) -> None:
+    """The call writes who it is, and would go on for long after its rehearsal is killed."""
+    sleeps = (
+        "\n    import os, pathlib, time\n    pathlib.Path('call').write_text(str(os.getpid()))\n    time.sleep(120)\n"
+    )
+    plant(in_process, sleeps + TRAINS.replace("MOVED", "momentum.to(context.device)"))
+    command = [sys.executable, "-m", "common.cli", "rehearse", "decay/descent"]
+    started, call = (
+        subprocess.Popen(command, cwd=in_process.root, env=in_process.environment()),
+        in_process.root / "call",
+    )
+    try:
+        wait_until(lambda: call.is_file() and bool(call.read_text()))
+    finally:
+        started.kill()
+        started.wait()
+    wait_until(lambda: not lives(int(call.read_text())))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Return when it holds; fail where it does not within a minute."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
