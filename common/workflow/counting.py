@@ -2,8 +2,9 @@
 
 import importlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from common.errors import told
 from common.experiments import process
 from common.experiments.context import Clock
 from common.experiments.execution import parameters_of
+from common.experiments.grid import Run
 from common.experiments.operations import CountedOperations
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
@@ -19,7 +21,7 @@ from common.experiments.workspace import Workspace
 from common.files import read_json_or, write_json
 from common.workflow.extrapolation import PARTS, parted
 from common.workflow.made_data import files_or_made
-from common.workflow.rehearsed import Rehearsal, Rehearsed, provide
+from common.workflow.rehearsed import SEEDS, Rehearsal, Rehearsed, provide
 from common.workflow.rehearsed_call import Stage, whole
 from common.workflow.rehearsed_context import Enough, RehearsedContext
 from common.workflow.state import Folders
@@ -41,7 +43,7 @@ class CountedContext(RehearsedContext):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.marks: list[tuple[float, dict[str, int]]] = []
+        self.marks: list[tuple[float, dict[str, float]]] = []
         self._since = 0.0
 
     def checkpoint(self, state: Any) -> None:
@@ -59,19 +61,75 @@ class CountedContext(RehearsedContext):
             raise Enough
 
 
+@dataclass(frozen=True)
+class Observed:
+    """What was counted of a call with some of its seeds: at fractions of the call, and the most that it held."""
+
+    marks: dict[float, dict[str, float]]
+    peak: float
+
+    def carried(self, more: "Observed", steps: float) -> "Observed":
+        """From here to `more` is one step; so many of them, where both know the fraction."""
+        both = [fraction for fraction in self.marks if fraction in more.marks]
+        marks = {fraction: _carried(self.marks[fraction], more.marks[fraction], steps) for fraction in both}
+        return Observed(marks, self.peak + steps * (more.peak - self.peak))
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the whole call follows from it."""
+        return 1.0 in self.marks or len(self.marks) > 1
+
+
+def _carried(here: Mapping[str, float], there: Mapping[str, float], steps: float) -> dict[str, float]:
+    names = {**here, **there}
+    return {name: here.get(name, 0) + steps * (there.get(name, 0) - here.get(name, 0)) for name in names}
+
+
 def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
     """Count a call for `stage.seconds` after its first progress: what stands in the file of counts, or a `reason`.
 
-    `marks` are what had been counted when a fraction of the call was done, the last one, 1, of a call that ended.
+    `marks` are what had been counted when a fraction of the call was done, the last one, 1, of a call that ended. Of a
+    call with more than `SEEDS + 1` seeds the first and the first two are counted, and carried on to all.
     """
     first, runs = call.runs[0], whole(replication, call)
     real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
     results = Results(stage.scratch / "counted")
     if lacking := provide(real, results, runs, stage.results(1)):
         return {"reason": lacking[0]}
+    try:
+        found = _of_few(stage, real, results, runs, call) or _observed(stage, real, results, runs)
+    except Exception as error:
+        return {"reason": told(error, stage.folders.root)}
+    marks = sorted(found.marks.items())
+    kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)
+    return {
+        "experiment": first.experiment,
+        "settings": list(call.settings),
+        "runs": len(runs),
+        "marks": [[fraction, amounts] for fraction, amounts in kept],
+        "peak_gb": found.peak / 1e9,
+        "code": replication.code_digest(first.experiment, "run"),
+    }
+
+
+def _of_few(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Run], call: Rehearsal) -> Observed | None:
+    """A call carried on from its first seeds; None where it has no more than those, or its progress does not say it."""
+    if call.seeds <= SEEDS + 1:
+        return None
+    seeds = list(dict.fromkeys(run.axes.get("seed") for run in runs))
+    one, few = (
+        _observed(stage, real, results, [run for run in runs if run.axes.get("seed") in seeds[:number]])
+        for number in (1, SEEDS)
+    )
+    found = one.carried(few, (call.seeds - 1) / (SEEDS - 1))
+    return found if found.suffices else None
+
+
+def _observed(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Run]) -> Observed:
+    """What is counted of a call with these runs."""
     workspace = Workspace(results, runs)
     workspace.clear()
-    module = importlib.import_module(replication.module(first.experiment))
+    module = importlib.import_module(real.module(runs[0].experiment))
     with (
         CountedOperations(stage.device) as counted,
         patch.object(common.datasets, "files", files_or_made(stage.scratch / "made", [])),
@@ -89,23 +147,11 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
             with suppress(Enough):
                 module.run(context.runs, context)
                 context.marks = [*context.marks, (1.0, dict(counted.amounts))]
-        except Exception as error:
-            return {"reason": told(error, stage.folders.root)}
         finally:
             context.close()
             workspace.clear()
             process.release()
-    marks = context.marks
-    ended = marks[-1][0] == 1.0
-    kept = marks[-1:] if ended else parted(marks)
-    return {
-        "experiment": first.experiment,
-        "settings": list(call.settings),
-        "runs": len(runs),
-        "marks": [[fraction, dict(amounts)] for fraction, amounts in kept],
-        "peak_gb": counted.peak / 1e9,
-        "code": replication.code_digest(first.experiment, "run"),
-    }
+    return Observed(dict(context.marks), counted.peak)
 
 
 def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any]) -> None:

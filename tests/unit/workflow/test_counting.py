@@ -104,6 +104,31 @@ def test_the_plan_rests_on_what_was_counted_until_the_code_changes(in_process: P
     assert changed.run(job.runs[0], job).basis == "time limit"
 
 
+@pytest.mark.parametrize(
+    ("fraction", "counted_with"), [("(step + 1) / 40", {1, 2}), ("(step + 1) / 40 / len(runs)", {1, 2, 4})]
+)
+def test_a_call_of_many_seeds_is_carried_on_from_two_where_its_progress_allows(
+    in_process: Project, tmp_path: Path, fraction: str, counted_with: set[int]
+) -> None:
+    """Ten operations of all seeds together, and a product of each seed, at every step."""
+    seen = tmp_path / "seen"
+    body = f"""
+    with open({str(seen)!r}, "a") as stream:
+        stream.write(str(len(runs)))
+    data = torch.ones(5, 6)
+    for step in range(20):
+        shared = [data @ data.T for _ in range(10)]
+        own = [data @ data.T for _ in runs]
+        context.progress({fraction}, 1)
+    """
+    plant(in_process, body, CONFIG)
+    (found,) = counted(in_process, tmp_path, seconds=0)
+    assert set(map(int, seen.read_text())) == counted_with
+    for fraction_done, amounts in found["marks"]:
+        steps = round(40 * fraction_done * (1 if counted_with == {1, 2} else 4))
+        assert products(amounts) == steps * (10 + 4) * 2 * 5 * 5 * 6
+
+
 def test_an_experiment_is_counted_alone_by_command(in_process: Project) -> None:
     plant(in_process, TRAINS, CONFIG.replace("[0.1, 0.2]", "[0.1, 0.5]"))  # that its claims speak of
     done = CliRunner().invoke(app, ["plan", "decay/descent", "--scale", "paper", "--count", "5"])
