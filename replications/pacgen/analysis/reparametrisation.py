@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_bands, subplots
+from common.figures import log_axis, mean_bands, placeholder, subplots
 
 from .shared.bounds import scale_note
 
@@ -51,6 +51,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 
 def _ratios(table: pd.DataFrame) -> Figure:
+    title = "One function, (α w¹, w²/α)"
+    if not (table["alpha"] == 1).any():
+        return placeholder(title, "No run at α = 1, to which all are compared.")
     figure, axes = subplots(size=(5.6, 4.8))
     columns = {
         "sharpness_ratio": "λ₁",
@@ -62,7 +65,7 @@ def _ratios(table: pd.DataFrame) -> Figure:
     mean_bands(axes, table, "alpha", columns, log=True, markers=True)
     _alpha_axis(axes, table)
     axes.set_yscale("log")
-    axes.set(ylabel="value / value at α = 1", title="One function, (α w¹, w²/α)")
+    axes.set(ylabel="value / value at α = 1", title=title)
     figure.legend(loc="outside upper center", ncols=2)
     return figure
 

@@ -75,6 +75,12 @@ def test_training_resumed_after_any_epoch_ends_with_the_same_bits():
     same_when_resumed(lambda context: two_layer_network.run(runs, context), data=IMAGES)
 
 
+def test_without_the_runs_that_all_are_compared_to_the_figure_of_ratios_says_so(rescaled: pd.DataFrame) -> None:
+    records = rescaled[rescaled["alpha"] == 3].assign(scale="laptop")
+    drawn = reparametrisation_analysis.figures(records)["reparametrisation"]
+    assert any("No run at α = 1" in text.get_text() for text in drawn.axes[0].texts)
+
+
 def test_changes_are_measured_against_alpha_1_of_the_same_seed(rescaled):
     table = reparametrisation_analysis.metrics(rescaled)
     assert (table.loc[["alpha=1.0,seed=0", "alpha=1.0,seed=1"], "psi_change"] == 0).all()
