@@ -227,22 +227,22 @@ paper.figure(
 paper.figure(
     "fig4_matched_loss",
     ["fig4-gap-over-equal-losses", "fig4-psi-follows-the-gap-at-equal-loss"],
-    see="Where runs first pass a training loss of 1 nat (red) the gap is half a nat at every batch size without momentum, a "
-    "little less at larger ones; Ψ has no order that five seeds would show.",
+    see="Where runs first pass a training loss of 1 nat (red) the gap is half a nat at every batch size without "
+    "momentum, a little less at larger ones; Ψ has no order that five seeds would show.",
     printed="Not in the paper.",
     aside=True,
 )
 paper.figure(
     "fig4_readings",
-    see="As on MNIST ρ over coordinates lifts Ψ far above the floor, up to fourteen times here; without it, Ψ is the floor, "
-    "which falls with the batch size.",
+    see="As on MNIST ρ over coordinates lifts Ψ far above the floor, up to fourteen times here; without it, Ψ is the "
+    "floor, which falls with the batch size.",
     printed="The paper plots the first reading alone.",
     aside=True,
 )
 paper.figure(
     "fig4_curvature",
-    see="At a training loss of 1 nat (red) squared gradients fall with the batch size and Tr H grows, as on MNIST; at the "
-    "end (blue) both follow how far a run is fitted.",
+    see="At a training loss of 1 nat (red) squared gradients fall with the batch size and Tr H grows, as on MNIST; at "
+    "the end (blue) both follow how far a run is fitted.",
     printed="Not in the paper.",
     aside=True,
 )
@@ -261,8 +261,8 @@ paper.figure(
 )
 paper.figure(
     "fig6_curvature",
-    see="Squared gradients and Tr H over the learning rate at the end (blue) and at a training loss of 1 nat (red), one "
-    "seed a setting.",
+    see="Squared gradients and Tr H over the learning rate at the end (blue) and at a training loss of 1 nat (red), "
+    "one seed a setting.",
     printed="Not in the paper.",
     aside=True,
 )
