@@ -90,8 +90,8 @@ def set_flat(network: nn.Module, weights: torch.Tensor) -> None:
 
 
 def flat(network: nn.Module) -> torch.Tensor:
-    """All parameters in one row [P]."""
-    return torch.nn.utils.parameters_to_vector(network.parameters()).detach()
+    """All parameters in one row [P], whatever the order in memory of each."""
+    return torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
 
 
 @torch.inference_mode()

@@ -47,3 +47,13 @@ def test_losses_of_a_network_agree_however_they_are_asked_for() -> None:
     assert error_probability(network, data.train, standardise) == pytest.approx(wrong, rel=1e-4)
     ordered = hardest_first(network, data.train, standardise)
     assert (example_losses(network, ordered, standardise).diff() <= 1e-6).all()
+
+
+def test_weights_are_read_in_the_order_of_the_parameters_whatever_their_order_in_memory() -> None:
+    network = torch.nn.Conv2d(2, 3, 2)
+    expected = flat(network).clone()
+    moved = network.to(memory_format=torch.channels_last)
+    assert not moved.weight.is_contiguous()
+    assert torch.equal(flat(moved), expected)
+    set_flat(moved, expected + 1)
+    assert torch.equal(flat(moved), expected + 1)
