@@ -97,7 +97,7 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     if lacking := provide(real, results, runs, stage.results(1)):
         return {"reason": lacking[0]}
     try:
-        found = _of_few(stage, real, results, runs, call) or _observed(stage, real, results, runs)
+        found = _of_few(stage, real, results, call) or _observed(stage, real, results, runs)
     except Exception as error:
         return {"reason": told(error, stage.folders.root)}
     marks = sorted(found.marks.items())
@@ -112,16 +112,12 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     }
 
 
-def _of_few(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Run], call: Rehearsal) -> Observed | None:
+def _of_few(stage: Stage, real: Rehearsed, results: Results, call: Rehearsal) -> Observed | None:
     """A call carried on from its first seeds; None where it has no more than those, or its progress does not say it."""
     if call.seeds <= SEEDS + 1:
         return None
-    seeds = list(dict.fromkeys(run.axes.get("seed") for run in runs))
-    one, few = (
-        _observed(stage, real, results, [run for run in runs if run.axes.get("seed") in seeds[:number]])
-        for number in (1, SEEDS)
-    )
-    found = one.carried(few, (call.seeds - 1) / (SEEDS - 1))
+    one, few = (_observed(stage, real, results, runs) for runs in (call.of_one_seed, call.runs))
+    found = one.carried(few, (call.seeds - 1) / (call.rehearsed - 1))
     return found if found.suffices else None
 
 

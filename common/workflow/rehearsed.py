@@ -122,6 +122,11 @@ class Rehearsal:
         return len({run.axes.get("seed") for run in self.runs})
 
     @property
+    def of_one_seed(self) -> tuple[Run, ...]:
+        """Those of the first seed."""
+        return tuple(run for run in self.runs if run.axes.get("seed") == self.runs[0].axes.get("seed"))
+
+    @property
     def name(self) -> str:
         """The setting, without the axes along which the work repeats."""
         axes = [f"{name}={value}" for name, value in self.runs[0].axes.items() if name not in REPEATED]

@@ -250,12 +250,11 @@ def _counted(stage: Stage, replication: Replication, call: Rehearsal, stub: Stub
     """What tensors of the real call hold with one seed, and with all: carried on from one and two seeds and sizes."""
     small = rehearsed(replication)
     divisor, batch_divisor = small.divisor(call.runs[0]), small.batch_divisor(call.runs[0])
-    few = [run for run in call.runs if run.axes.get("seed") == call.runs[0].axes.get("seed")]
     ones, alls = [], []
     for factor in (1, 2) if max(divisor, batch_divisor) > 1 else (1,):
         at = rehearsed(replication, factor)
         many = stub.begun if factor == 1 else Stub(stage, at, call.runs).probe()
-        one = Stub(stage, at, few).probe() if call.rehearsed > 1 else many
+        one = Stub(stage, at, call.of_one_seed).probe() if call.rehearsed > 1 else many
         more = (call.seeds - 1) / (call.rehearsed - 1) if call.rehearsed > 1 else 0.0
         ones.append(one)
         alls.append(one.carried(many, more, more))

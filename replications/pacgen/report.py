@@ -209,9 +209,9 @@ paper.figure(
 paper.figure(
     "fig4",
     ["fig4-gap-grows-*", "fig4-psi-grows-*"],
-    see="Without momentum the gap grows the faster the smaller the batch, against the paper: a smaller batch has taken "
-    "more steps. With momentum the order turns, and networks with batches of 4 are not fitted (open markers). Ψ grows "
-    "along training and hardly with the batch size.",
+    see="Without momentum the gap grows the faster the smaller the batch, against the paper. With momentum there is no "
+    "one order, and three of five networks with batches of 4 are not fitted (open markers). Ψ grows along training and "
+    "shows no trend over the batch size.",
     printed="The printed figure has all 50,000 images and one reading of the momentum.",
 )
 
@@ -242,7 +242,7 @@ paper.figure(
 paper.figure(
     "fig4_curvature",
     see="At a training loss of 1 nat (red) squared gradients fall with the batch size and Tr H grows, as on MNIST; at "
-    "the end (blue) both follow how far a run is fitted.",
+    "the end (blue) both lie orders of magnitude apart, and so do the training losses.",
     printed="Not in the paper.",
     aside=True,
 )
