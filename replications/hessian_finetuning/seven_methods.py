@@ -23,6 +23,13 @@ class Parameters(TuningParameters):
         description="the four strengths of the method, the weakest first",
         source="not stated, deviation D11",
     )
+    measured_examples: int = Field(
+        0,
+        ge=0,
+        unit="examples",
+        description="the first training and the first test examples behind the measure (0: all)",
+        source="our choice",
+    )
     strength: int = Field(2, ge=1, le=4, description="which of them, counted from 1", source="grid")
 
 
@@ -87,7 +94,7 @@ def _measure(
             settling_training_loss=before[member],
             **tuning.source,
             **rows[member],
-            **layer_measures(tuning.member(member)),
+            **layer_measures(tuning.member(member), run.measured_examples),
         )
 
 

@@ -14,7 +14,7 @@ from .layer_forms import layer_forms, matrix_layers
 from .methods import Weights
 
 
-def layer_measures(member: Member) -> dict[str, float]:
+def layer_measures(member: Member, examples: int = 0) -> dict[str, float]:
     """The measure in its readings, its parts and the other measures.
 
     With vᵢ = Wᵢ − Wᵢ⁽⁰⁾ and C the largest loss of a training example, n the number of training examples:
@@ -30,19 +30,24 @@ def layer_measures(member: Member) -> dict[str, float]:
         distance           ‖W − W⁽⁰⁾‖ over weight matrices
 
     Forms below 0, which a mean can have, count as 0.
+
+    Args:
+        examples: maxima and means are over the first so many training examples, and test examples (0: over as many as
+            there are training examples).
     """
     model, train, test = member.model, member.train, member.test
     layers = matrix_layers(model)
     matrices = {name: layer.weight.detach() for name, layer in layers.items()}
     moves = {name: matrix - member.start[name] for name, matrix in matrices.items()}
     n = len(train[1])
-    inputs, labels = torch.cat([train[0], test[0][:n]]), torch.cat([train[1], test[1][:n]])
+    few = min(examples or n, n)
+    inputs, labels = torch.cat([train[0][:few], test[0][:few]]), torch.cat([train[1][:few], test[1][:few]])
     both = Problem(model, nn.CrossEntropyLoss(), (inputs, labels))  # examples do not influence each other
     of_both, losses = layer_forms(both, moves), _losses(both)
     forms, test_forms = (
-        {name: values[part] for name, values in of_both.items()} for part in (slice(n), slice(n, None))
+        {name: values[part] for name, values in of_both.items()} for part in (slice(few), slice(few, None))
     )
-    largest, test_largest = float(losses[:n].max()), float(losses[n:].max())
+    largest, test_largest = float(losses[:few].max()), float(losses[few:].max())
     curvature, test_curvature = (_summed(part, torch.amax, n) for part in (forms, test_forms))
     return {
         "measure": math.sqrt(largest) * curvature,

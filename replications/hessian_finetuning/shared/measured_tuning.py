@@ -24,6 +24,10 @@ class MeasuredTuningParameters(TuningParameters):
     curvature_error: float = Field(
         0.02, gt=0, lt=1, description="wanted relative error of both", source="deviation D13"
     )
+    trace_budget: int = Field(100, ge=2, unit="gradients", description="what Tr H may cost", source="our choice")
+    sharpness_products: int = Field(
+        40, ge=2, unit="Hessian products", description="what λ₁ may cost", source="our choice"
+    )
 
     @property
     def budget(self) -> int:
@@ -71,10 +75,10 @@ def _curvature(run: MeasuredTuningParameters, context: RunContext, tuning: FineT
     training, test = (Problem(model, nn.CrossEntropyLoss(), (inputs[:few], labels[:few])) for inputs, labels in splits)
     row: dict[str, float] = {}
     for prefix, problem in (("", training), ("test_", test)):
-        largest = sharpness(problem, relative_error=error, products=40, seed=seed).estimate
+        largest = sharpness(problem, relative_error=error, products=run.sharpness_products, seed=seed).estimate
         row |= {f"{prefix}sharpness": largest.value, f"{prefix}sharpness_bound": largest.bound}
         # with as many columns as classes the exact trace of a convolution costs more than these draws
         method: Method = "output signs" if problem.structure.piecewise_linear else "auto"
-        found = trace(problem, relative_error=error, budget=100, seed=seed, method=method)
+        found = trace(problem, relative_error=error, budget=run.trace_budget, seed=seed, method=method)
         row |= {f"{prefix}trace": found.value, f"{prefix}trace_standard_error": found.standard_error}
     return row
