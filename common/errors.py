@@ -14,11 +14,19 @@ class DataUnavailable(Exception):
     """A data set that no source delivered; the message lists each attempt, its reason and the ways out."""
 
 
+LISTED = 30
+"""More names than these are not listed in a sentence."""
+
+
 def suggestion(name: object, names: Iterable[object]) -> str:
     """The end of a sentence about a name that there is not: `; did you mean …?` or the list of what there is."""
     known = sorted(map(str, names))
     close = difflib.get_close_matches(str(name), known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(known) or 'none'}."
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    if len(known) > LISTED:
+        return f"; none of the {len(known)} that there are is like it."
+    return f"; there are: {', '.join(known) or 'none'}."
 
 
 def told(error: BaseException, root: Path) -> str:

@@ -248,6 +248,11 @@ paper.figure(
 # %%
 paper.figure(
     "full",
-    ["full-image-*", "full-text-*"],
+    ["full-image-*"],
+    printed="The talk has no such figure.",
+)
+paper.figure(
+    "full_text",
+    ["full-text-*"],
     printed="The talk has no such figure.",
 )

@@ -39,7 +39,7 @@ DECIMAL = {
     "hessian_finetuning/bounds/mcallester_over_theorem",
     "hessian_finetuning/bounds/norms_over_theorem",
     "hessian_finetuning/bounds/theorem_over_*",
-    "hessian_finetuning/full_fine_tuning/log_*",
+    "hessian_finetuning/full_fine_tuning*/log_*",
     "hessian_finetuning/noise_injection/log_*",
     "pacgen/*/log_*",
     "pacgen/*/matched_log_*_slope",
