@@ -102,8 +102,12 @@ class ResidualTraining:
         """All epochs are done, or the loss is no longer finite."""
         return self.lost or self.epoch >= self.recipe.epochs
 
-    def one_epoch(self) -> float:
-        """Every image once; returns the mean of the objective over the steps (NaN where it is no longer finite)."""
+    def one_epoch(self, told: Callable[[float], None] | None = None) -> float:
+        """Every image once; returns the mean of the objective over the steps (NaN where it is no longer finite).
+
+        Args:
+            told: is called after every step but the last with the epochs that are done.
+        """
         factor = self.recipe.schedule(self.epoch / self.recipe.epochs)
         for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
@@ -116,10 +120,17 @@ class ResidualTraining:
             torch.autograd.backward(value)
             self.optimiser.step()
             values.append(value.detach())
+            self._tell(told, len(values))
         self.epoch += 1
         mean = float(torch.stack(values).mean())
         self.lost = not torch.isfinite(torch.tensor(mean)).item()
         return mean
+
+    def _tell(self, told: Callable[[float], None] | None, steps: int) -> None:
+        """Call `told` after so many steps of an epoch."""
+        share = steps * self.recipe.batch_size / len(self.batches)
+        if told is not None and share < 1:
+            told(self.epoch + share)
 
     def _precision(self) -> AbstractContextManager[Any]:
         return torch.autocast("cuda", torch.bfloat16) if self._fast else nullcontext()

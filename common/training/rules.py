@@ -40,8 +40,12 @@ class RuleTraining(ResidualTraining):
         self.rule = rule(self.optimiser)
         self.step_error = 1.0
 
-    def one_epoch(self) -> float:
-        """Every image once; returns the mean loss over the steps (NaN where it is no longer finite)."""
+    def one_epoch(self, told: Callable[[float], None] | None = None) -> float:
+        """Every image once; returns the mean loss over the steps (NaN where it is no longer finite).
+
+        Args:
+            told: see `ResidualTraining.one_epoch`.
+        """
         factor = self.recipe.schedule(self.epoch / self.recipe.epochs)
         for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):
             group["lr"] = rate * factor
@@ -51,6 +55,7 @@ class RuleTraining(ResidualTraining):
             outputs: list[torch.Tensor] = []
             values.append(self.rule.step(lambda: self._loss(inputs, targets, outputs)))  # noqa: B023
             wrong.append((outputs[-1].argmax(1) != targets).sum())
+            self._tell(told, len(values))
         self.epoch += 1
         mean = float(torch.stack(values).mean())
         self.lost = not torch.isfinite(torch.tensor(mean)).item()

@@ -52,7 +52,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         tuning.advance()
         if tuning.step in due:
             measure(runs, context, tuning, setting.strength if setting.method == "nso" else 0.0)
-        context.progress(tuning.step, tuning.total)
+        work = setting.training_work + setting.measuring_work
+        context.progress(setting.work_done(tuning.step, tuning.total), work)
         context.checkpoint(tuning.state())
 
 

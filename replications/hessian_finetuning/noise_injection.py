@@ -43,6 +43,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     tried = setting.tried_scales if noisy else ()
     state = context.restore() or {"losses": [], "tuning": None}
     losses: list[float] = state["losses"]  # on the validation examples, of the σ that are done
+    trial_work = setting.training_work
+    work = (len(tried) + 1) * trial_work + setting.measuring_work
     for trial in range(len(losses), len(tried) + 1):
         measured = trial == len(tried)
         scale = tried[trial] if not measured else _best(tried, losses) if tried else setting.noise_scale
@@ -54,7 +56,9 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
             tuning.advance()
             if measured and tuning.step in due:
                 measure(runs, context, tuning, scale if noisy else 0.0)
-            context.progress(trial + tuning.step / tuning.total, len(tried) + 1)
+            share = tuning.step / tuning.total
+            done = setting.work_done(tuning.step, tuning.total) if measured else trial_work * share
+            context.progress(trial * trial_work + done, work)
             context.checkpoint({"losses": losses, "tuning": tuning.state()})
         if measured:
             for member, run in enumerate(runs):

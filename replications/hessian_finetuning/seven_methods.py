@@ -7,7 +7,7 @@ from typing import Literal
 from common.experiments import Field, RunContext
 
 from .shared.fine_tuning import FineTuning, TuningParameters, tuning_of
-from .shared.layer_measures import layer_measures
+from .shared.layer_measures import layer_measures, measuring_work
 from .shared.methods import METHODS
 from .shared.systems import load_systems
 
@@ -50,11 +50,13 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         tuning = tuning_of(members, context, method, [systems[run.seed] for run in members])
         if state["tuning"] is not None:
             tuning.restore(state["tuning"])
+        training = tuning.total * method.gradients_per_step * members[0].batch_size
+        share = training / (training + measuring_work(tuning, members[0].measured_examples))
         while tuning.step < tuning.total:
             if tuning.step == settling(tuning.total):
                 state["before"] = tuning.evaluate("train").loss.tolist()
             tuning.advance()
-            context.progress(done + tuning.step / tuning.total, len(settings))
+            context.progress(done + share * tuning.step / tuning.total, len(settings))
             context.checkpoint({"done": done, "tuning": tuning.state(), "before": state["before"]})
         first = first or tuning.first_training_losses()
         _measure(members, context, tuning, first, state["before"])

@@ -69,7 +69,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         if (state := context.restore()) is not None:
             training.restore(state)
         while not training.over:
-            loss = training.one_epoch()
+            loss = training.one_epoch(partial(context.progress, total=run.epochs))
             if training.lost:
                 context.record(run, epoch=training.epoch, step_loss=loss)
                 context.diverged(run, f"training loss not finite in epoch {training.epoch}")

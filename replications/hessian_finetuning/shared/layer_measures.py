@@ -9,7 +9,7 @@ from torch import nn
 from common.bounds.hessian_trace import norm_product
 from common.hessian import Problem
 
-from .fine_tuning import Member
+from .fine_tuning import FineTuning, Member
 from .layer_forms import layer_forms, matrix_layers
 from .methods import Weights
 
@@ -60,6 +60,12 @@ def layer_measures(member: Member, examples: int = 0) -> dict[str, float]:
         "weight_norm": _length(list(matrices.values())),
         "distance": _length(list(moves.values())),
     }
+
+
+def measuring_work(tuning: FineTuning, examples: int = 0) -> int:
+    """Gradients of an example that `layer_measures` takes of a member: about one a layer of each of its examples."""
+    count = len(tuning.splits["train"][0])
+    return 2 * min(examples or count, count) * len(matrix_layers(tuning.model))
 
 
 @torch.no_grad()

@@ -34,9 +34,25 @@ class MeasuredTuningParameters(TuningParameters):
         """Gradients of a mini-batch."""
         return self.lengthening * super().budget
 
+    @property
+    def training_work(self) -> int:
+        """Gradients of an example that the fine-tuning takes."""
+        return self.budget * self.batch_size
+
+    @property
+    def measuring_work(self) -> int:
+        """Gradients of an example that all measurements may take, a Hessian product being two."""
+        once = 2 * self.curvature_examples * (self.trace_budget + 2 * self.sharpness_products)
+        return self.measurements * once
+
     def times(self, total: int) -> set[int]:
         """The steps, of so many, after which all is measured."""
         return {round(total * k / self.measurements) for k in range(1, self.measurements + 1)}
+
+    def work_done(self, step: int, total: int) -> float:
+        """Gradients of an example that have been taken after a step, of so many, and what is measured then."""
+        measured = sum(time <= step for time in self.times(total)) / self.measurements
+        return self.training_work * step / total + self.measuring_work * measured
 
 
 def measure(

@@ -1,5 +1,6 @@
 """The convolutional networks of Tables 2, 4, 5, 7 and 8: settings, images, model and training of one run."""
 
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -83,11 +84,13 @@ def train_through(
     *,
     source: torch.Generator,
     objective: Objective = cross_entropy,
+    measuring: float = 1.0,
 ) -> ResidualTraining:
     """Train one network to its end, or from its checkpoint on, with a record an epoch.
 
     Args:
         source: what the objective draws from, which checkpoints keep.
+        measuring: epochs that what is measured at the end is worth, for the progress.
     """
     recipe = Recipe(run.epochs, run.batch_size, run.learning_rate, run.momentum, run.weight_decay, fast=run.fast)
     batches = ImageBatches(images.inputs, images.targets, augment=run.augment)
@@ -96,9 +99,9 @@ def train_through(
         training.restore(state["training"])
         source.set_state(state["source"])
     while not training.over:
-        loss = training.one_epoch()
+        loss = training.one_epoch(partial(context.progress, total=run.epochs + measuring))
         context.record(run, kind="epoch", epoch=training.epoch, step_loss=loss, norm=weight_norm(model))
-        context.progress(training.epoch, run.epochs + 1)
+        context.progress(training.epoch, run.epochs + measuring)
         context.checkpoint({"training": training.state(), "source": source.get_state()})
     return training
 

@@ -126,6 +126,15 @@ def test_a_training_resumed_after_any_epoch_ends_with_the_same_bits(make: Callab
         assert_same_weights(straight.model, resumed.model)
 
 
+@pytest.mark.parametrize("make", [training, partial(by_rule, perturbed)])
+def test_an_epoch_tells_how_far_it_is_before_its_end(make: Callable[[], Any]) -> None:
+    told: list[float] = []
+    trained = make()
+    for _ in range(2):
+        trained.one_epoch(told.append)
+    assert told == pytest.approx([10 / 24, 20 / 24, 1 + 10 / 24, 1 + 20 / 24])
+
+
 def test_the_plain_rule_trains_as_without_a_rule_to_the_bit() -> None:
     ours, plain = by_rule(PlainGradient), training(ADAPTIVE, optimiser=adam)
     while not plain.over:

@@ -84,6 +84,22 @@ def test_arms_take_equal_gradients_and_the_short_one_equal_steps() -> None:
     assert {arm: row["sigma"] for arm, row in last.items()} == {"sgd": 0, "sgd_half": 0, "sam": 0, "nso": 0.01}
 
 
+def test_progress_is_told_in_gradients_and_ends_when_all_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[float] = []
+    context = MemoryContext("full_fine_tuning", data=data())
+    monkeypatch.setattr(context, "progress", lambda done, total: told.append(done / total))
+    (run,) = runs("nso", (0,))
+    full_fine_tuning.run([run], context)
+    training, measuring = run.training_work, run.measuring_work
+    assert (training, measuring) == (2 * 2 * 18, 2 * 2 * 9 * (100 + 2 * 40))
+    before, after = (
+        training / 3,
+        (training + measuring) / 2,
+    )  # of six steps the second, and the third with a measurement
+    assert told[1:3] == pytest.approx([before / (training + measuring), after / (training + measuring)])
+    assert told[-1] == 1
+
+
 def test_a_seed_alone_has_the_numbers_that_it_has_among_others() -> None:
     alone, among = tuned("nso", (1,)), [row for row in tuned("nso") if row["seed"] == 1]
     assert [row["training_loss"] for row in alone] == pytest.approx([row["training_loss"] for row in among], rel=1e-5)
