@@ -147,6 +147,9 @@ def plan(
     record_minutes: Annotated[
         bool, typer.Option("--record-minutes", help="Write `minutes` into config.yaml from the runs recorded here.")
     ] = False,
+    record_counts: Annotated[
+        bool, typer.Option("--record-counts", help="Write what was counted into reports/counts/, which git keeps.")
+    ] = False,
     record_limits: Annotated[
         bool,
         typer.Option("--record-limits", help="Write `runtime` and `mem_mb` from this plan and what was rehearsed."),
@@ -160,7 +163,9 @@ def plan(
 
     chosen, folders = _scale(scale), _folders(out)
     selected, asked = _targeted(targets, chosen)
-    if (record_minutes or record_limits or trial or compare) and any("/" in one for one in targets or []):
+    if (record_minutes or record_limits or record_counts or trial or compare) and any(
+        "/" in one for one in targets or []
+    ):
         raise UserError("--trial, --compare and --record-… take whole replications: PAPER.")
     if record_minutes:
         _record_minutes(selected, chosen, folders)
@@ -171,6 +176,11 @@ def plan(
     if count:
         _count_calls(targets or list(selected), chosen, folders, count)
     each = selected.values()
+    if record_counts:
+        from common.workflow.counting import record_counts as write_counts
+
+        print("\n".join(write_counts(replication, chosen, folders) for replication in each))
+        return
     if record_limits:
         from common.workflow.record_resources import record_limits as record
 

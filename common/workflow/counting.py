@@ -25,7 +25,7 @@ from common.workflow.rehearsed import SEEDS, Rehearsal, Rehearsed, provide
 from common.workflow.rehearsed_call import Stage, whole
 from common.workflow.rehearsed_context import Enough, RehearsedContext
 from common.workflow.state import Folders
-from common.workflow.timings import counts_path
+from common.workflow.timings import counts_path, kept_counts_path, parameters_digest, setting
 
 MOST = 10
 """A call that tells progress so rarely that its parts are not seen in time goes on for so many times as long."""
@@ -109,6 +109,11 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
         "marks": [[fraction, amounts] for fraction, amounts in kept],
         "peak_gb": found.peak / 1e9,
         "code": replication.code_digest(first.experiment, "run"),
+        "parameters": {
+            setting(run): parameters_digest(run)
+            for run in replication.runs(first.experiment, first.scale)
+            if setting(run) in call.settings
+        },
     }
 
 
@@ -153,10 +158,35 @@ def _observed(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Ru
 def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any]) -> None:
     """Keep what was counted of a call, in the place of what was counted of the same settings before."""
     path = counts_path(folders.store, scale, paper)
-    mine = {(found["experiment"], setting) for setting in found["settings"]}
-    before = [
+    write_json(path, _with(read_json_or(path, []), found))
+
+
+def record_counts(replication: Replication, scale: str, folders: Folders) -> str:
+    """Write what was counted here into reports/counts/, which is kept in git, and leave out what no run has any more.
+
+    Returns:
+        A line that says how many settings stand there.
+    """
+    path = kept_counts_path(replication, scale)
+    entries: list[Mapping[str, Any]] = read_json_or(path, [])
+    for found in read_json_or(counts_path(folders.store, scale, replication.name), []):
+        entries = _with(entries, found)
+    runs = [run for name in replication.experiments for run in replication.runs(name, scale)]
+    now = {(run.experiment, setting(run)): parameters_digest(run) for run in runs}
+    kept = [
         entry
-        for entry in read_json_or(path, [])
-        if not mine.intersection((entry["experiment"], setting) for setting in entry["settings"])
+        for entry in entries
+        if any(now.get((entry["experiment"], name)) == digest for name, digest in entry["parameters"].items())
     ]
-    write_json(path, [*before, found])
+    write_json(path, kept)
+    settings = sum(len(entry["settings"]) for entry in kept)
+    return f"{replication.name}: {settings} of {len(now)} settings in {path.relative_to(replication.root)}."
+
+
+def _with(entries: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The entries, `found` in the place of those of the same settings."""
+    mine = {(found["experiment"], name) for name in found["settings"]}
+    before = [
+        entry for entry in entries if not mine.intersection((entry["experiment"], name) for name in entry["settings"])
+    ]
+    return [*before, found]

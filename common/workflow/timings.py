@@ -27,6 +27,7 @@ from typing import Any
 
 from common.experiments.calibration import Calibration, here, ratio, reference
 from common.experiments.config import Resources
+from common.experiments.digests import short_digest
 from common.experiments.grid import Job, Run
 from common.experiments.identity import same
 from common.experiments.outcomes import Results
@@ -148,10 +149,15 @@ class Timings:
         return Estimate(one, low, high, f"trial ({found['device']})")
 
     def counted(self, run: Run, resources: Resources) -> Estimate | None:
-        """By the operations of the setting; None where they were not counted, or of other code."""
+        """By the operations of the setting; None where they were not counted, or with other parameters.
+
+        What was counted here holds until the code changes; what git keeps is taken of former code, too, and says so.
+        """
+        digest = parameters_digest(run)
         entry = self._counts.get((run.experiment, setting(run)))
-        if entry is None or entry["code"] != self.replication.code_digest(run.experiment, "run"):
+        if entry is None or entry["parameters"].get(setting(run)) != digest:
             return None
+        former = entry["code"] != self.replication.code_digest(run.experiment, "run")
         gpu = self.gpu if resources.gpus else None
         taken = [(fraction, self._taken(amounts, gpu)) for fraction, amounts in entry["marks"]]
         share = 1 / entry["runs"]
@@ -165,10 +171,11 @@ class Timings:
             (centre, *_), (_, lower, _), (_, _, upper) = found
         if gpu is not None:
             fits = entry["peak_gb"] <= gpu.memory_gb
-            basis = f"counted ({gpu.name}{'' if fits else ', whose memory is too small'})"
+            remarks = [gpu.name, *([] if fits else ["whose memory is too small"]), *(["former code"] if former else [])]
+            basis = f"counted ({', '.join(remarks)})"
             return Estimate(share * centre, share * lower, share * upper, basis)
         each, low, high = (self._on_device(share * value, "cpu", resources) for value in (centre, lower, upper))
-        return Estimate(each, low, high, "counted (cpu)")
+        return Estimate(each, low, high, f"counted (cpu{', former code' if former else ''})")
 
     def _taken(self, amounts: Mapping[str, float], gpu: Device | None) -> tuple[float, float, float]:
         """What counted operations take: estimate, lower and upper bound."""
@@ -216,8 +223,11 @@ class Timings:
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str], dict[str, Any]]:
-        entries = read_json_or(counts_path(self.results, self.scale, self.replication.name), [])
-        return {(entry["experiment"], setting): entry for entry in entries for setting in entry["settings"]}
+        kept = read_json_or(kept_counts_path(self.replication, self.scale), [])
+        mine = read_json_or(counts_path(self.results, self.scale, self.replication.name), [])
+        codes = {name: self.replication.code_digest(name, "run") for name in self.replication.experiments}
+        current = [entry for entry in mine if entry["code"] == codes.get(entry["experiment"])]
+        return {(entry["experiment"], name): entry for entry in [*kept, *current] for name in entry["settings"]}
 
     def peak_memory_mb(self, experiment: str) -> float | None:
         """The largest peak recorded or of a trial."""
@@ -243,6 +253,16 @@ def trials_path(results: Results, scale: str, paper: str) -> Path:
 def counts_path(results: Results, scale: str, paper: str) -> Path:
     """Where the counted operations of a paper's calls are kept."""
     return results.root / ".counts" / scale / f"{paper}.json"
+
+
+def kept_counts_path(replication: Replication, scale: str) -> Path:
+    """Where git keeps counted operations of a paper's calls, so that a fresh checkout can plan by them."""
+    return replication.root / "reports" / "counts" / scale / f"{replication.name}.json"
+
+
+def parameters_digest(run: Run) -> str:
+    """Of what config.yaml gives to a run, but for its seed."""
+    return short_digest({name: value for name, value in run.settings.items() if name != "seed"})
 
 
 def setting(run: Run) -> str:

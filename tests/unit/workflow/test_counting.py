@@ -138,6 +138,31 @@ def test_an_experiment_is_counted_alone_by_command(in_process: Project) -> None:
     assert [entry["experiment"] for entry in entries] == ["descent"]
 
 
+def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_change(
+    in_process: Project, tmp_path: Path
+) -> None:
+    plant(in_process, TRAINS, CONFIG.replace("[0.1, 0.2]", "[0.1, 0.5]"))
+    counted(in_process, tmp_path, seconds=0.01)
+    config = in_process.root / "replications/decay/config.yaml"
+    done = CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
+    assert done.stdout == "decay: 2 of 3 settings in reports/counts/paper/decay.json.\n"
+    timings.counts_path(in_process.folders.store, "paper", "decay").unlink()
+
+    def basis() -> tuple[str, ...]:
+        (found,) = [
+            cost
+            for cost in costs(in_process.replication(), "paper", in_process.folders.store)
+            if cost.experiment == "descent"
+        ]
+        return found.basis
+
+    assert basis() == ("counted (cpu)",)
+    plant(in_process, TRAINS.replace("made.sum()", "made.mean()"), config.read_text())
+    assert basis() == ("counted (cpu, former code)",)
+    plant(in_process, TRAINS, config.read_text().replace("steps: 4000", "steps: 400"))
+    assert basis() == ("time limit",)
+
+
 def test_a_call_that_cannot_be_counted_says_why(in_process: Project, tmp_path: Path) -> None:
     plant(in_process, TRAINS.replace("data @ weights", "data @ weights[:, :5]"), CONFIG)
     stage = Stage(in_process.folders, tmp_path / "scratch", torch.device("cpu"), 4.0, seconds=1)
