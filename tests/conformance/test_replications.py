@@ -19,6 +19,7 @@ from common.experiments.scales import SCALES
 from common.files import published, status_of
 from common.reports import build_page
 from common.workflow.discovery import discover
+from common.workflow.rehearsed import Rehearsed
 from common.workflow.state import run_states
 from tests import warm
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
@@ -75,6 +76,14 @@ def test_parameters_are_valid_at_every_scale_and_say_what_they_are(replication: 
         for scale in SCALES:
             for run in replication.runs(experiment, scale):
                 parameters(**run.settings)
+
+
+def test_a_rehearsal_divides_the_sizes_that_it_names(replication: Replication) -> None:
+    rehearsed = Rehearsed(replication.root, replication.name, replication.sources)
+    for name in replication.experiments:
+        runs = replication.runs(name, "paper")
+        if runs and replication.experiment(name).rehearsal.sizes:
+            assert any(rehearsed.divided(run) > 1 for run in runs), name
 
 
 def test_the_paper_says_what_is_covered_and_claims_name_their_place(replication: Replication) -> None:
