@@ -46,10 +46,8 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one arm together with ADAM, measure them at the crossing and at the end, keep the weights."""
     training = _Training(runs, context)
     training.restore(context.restore())
-    total = runs[0].epochs
-    for epoch in range(training.epoch, total):
+    for _ in range(training.epoch, runs[0].epochs):
         training.one_epoch()
-        context.progress(epoch + 1, total)
         context.checkpoint(training.state())
     training.finish()
 
@@ -102,6 +100,7 @@ class _Training:
             watch.add(self._step(chosen))
             if watch.due(number):
                 self._look_for_crossing(watch.take(), self.epoch + number / len(batches))
+            self.context.progress(self.epoch + number / len(batches), self.setting.epochs)
         self.epoch += 1
 
     def _step(self, chosen: torch.Tensor) -> torch.Tensor:
