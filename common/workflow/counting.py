@@ -4,7 +4,7 @@ import importlib
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -74,6 +74,12 @@ class Observed:
         marks = {fraction: _carried(self.marks[fraction], more.marks[fraction], steps) for fraction in both}
         return Observed(marks, self.peak + steps * (more.peak - self.peak))
 
+    def times(self, factor: float) -> "Observed":
+        """So many times the operations; the memory stays."""
+        return Observed(
+            {at: {name: factor * value for name, value in one.items()} for at, one in self.marks.items()}, self.peak
+        )
+
     @property
     def suffices(self) -> bool:
         """Whether the whole call follows from it."""
@@ -89,7 +95,9 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     """Count a call for `stage.seconds` after its first progress: what stands in the file of counts, or a `reason`.
 
     `marks` are what had been counted when a fraction of the call was done, the last one, 1, of a call that ended. Of a
-    call with more than `SEEDS + 1` seeds the first and the first two are counted, and carried on to all.
+    call with more than `SEEDS + 1` seeds the first and the first two are counted, and carried on to all. A call that
+    fails, because what it starts from was shortened or for want of memory, is counted with its sizes divided, and what
+    it takes then multiplied: its work is taken to be in proportion to them.
     """
     first, runs = call.runs[0], whole(replication, call)
     real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
@@ -97,9 +105,15 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     if lacking := provide(real, results, runs, stage.results(1)):
         return {"reason": lacking[0]}
     try:
-        found = _of_few(stage, real, results, call) or _observed(stage, real, results, runs)
+        found = _of_call(stage, real, results, call, runs)
     except Exception as error:
-        return {"reason": told(error, stage.folders.root)}
+        if (times := real.times_as_large(first)) == 1:
+            return {"reason": told(error, stage.folders.root)}
+        small, fewer = replace(call, runs=tuple(map(real.smaller, call.runs))), list(map(real.smaller, runs))
+        try:
+            found = _of_call(stage, real, results, small, fewer).times(times)
+        except Exception:
+            return {"reason": told(error, stage.folders.root)}
     marks = sorted(found.marks.items())
     kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)
     return {
@@ -115,6 +129,10 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
             if setting(run) in call.settings
         },
     }
+
+
+def _of_call(stage: Stage, real: Rehearsed, results: Results, call: Rehearsal, runs: Sequence[Run]) -> Observed:
+    return _of_few(stage, real, results, call) or _observed(stage, real, results, runs)
 
 
 def _of_few(stage: Stage, real: Rehearsed, results: Results, call: Rehearsal) -> Observed | None:

@@ -61,8 +61,17 @@ class Rehearsed(Replication):
         rehearsal = self.experiment(run.experiment).rehearsal
         lengths = {name: _shorter(self._value(run, name), value) for name, value in rehearsal.lengths.items()}
         divided = {**rehearsal.batches, **(rehearsal.sizes if self.divided(run) > 1 else {})}
-        sizes = {name: _divided(self._value(run, name), by, self.factor) for name, by in divided.items()}
-        return replace(run, settings={**run.settings, **sizes, **lengths})
+        return replace(run, settings={**run.settings, **self._of(run, divided), **lengths})
+
+    def smaller(self, run: Run) -> Run:
+        """A run with other sizes alone."""
+        sizes = self.experiment(run.experiment).rehearsal.sizes if self.divided(run) > 1 else {}
+        return replace(run, settings={**run.settings, **self._of(run, sizes)})
+
+    def times_as_large(self, run: Run) -> float:
+        """How many times as large the first of its sizes is as in `smaller`."""
+        small, sizes = self.smaller(run), list(self.experiment(run.experiment).rehearsal.sizes)
+        return float(self._value(run, sizes[0]) / self._value(small, sizes[0])) if sizes else 1.0
 
     def divided(self, run: Run) -> int:
         """By how much the sizes of a run are divided: all of them, or none where one would be too small."""
@@ -82,6 +91,10 @@ class Rehearsed(Replication):
     def batch_divisor(self, run: Run) -> int:
         """By how much the batches of a run are divided."""
         return max(self.experiment(run.experiment).rehearsal.batches.values(), default=1)
+
+    def _of(self, run: Run, divisors: Mapping[str, int]) -> dict[str, int]:
+        """Parameters of a run divided."""
+        return {name: _divided(self._value(run, name), by, self.factor) for name, by in divisors.items()}
 
     def _value(self, run: Run, name: str) -> Any:
         """A parameter of a run, where config.yaml sets none the default."""

@@ -138,6 +138,22 @@ def test_an_experiment_is_counted_alone_by_command(in_process: Project) -> None:
     assert [entry["experiment"] for entry in entries] == ["descent"]
 
 
+def test_a_call_that_fails_with_real_sizes_is_counted_with_small_ones(in_process: Project, tmp_path: Path) -> None:
+    body = """
+    run = runs[0]
+    if run.steps > 100:
+        raise RuntimeError("too large")
+    data = torch.ones(5, 6)
+    for step in range(2 * run.steps):
+        data @ data.T
+        context.progress(step + 1, 2 * run.steps)
+    """
+    config = CONFIG.replace("  resources:", "  rehearsal: {sizes: {steps: 70}}\n  resources:", 1)
+    plant(in_process, body, config.replace("seed: 4}", "seed: 1}"))
+    (found,) = counted(in_process, tmp_path, seconds=100)
+    assert [products(amounts) for _, amounts in found["marks"]] == [pytest.approx(2 * STEPS * 2 * 5 * 5 * 6)]
+
+
 def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_change(
     in_process: Project, tmp_path: Path
 ) -> None:
