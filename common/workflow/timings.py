@@ -155,7 +155,7 @@ class Timings:
         """
         digest = parameters_digest(run)
         entry = self._counts.get((run.experiment, setting(run)))
-        if entry is None or entry["parameters"].get(setting(run)) != digest:
+        if entry is None or entry.get("parameters", {}).get(setting(run)) != digest:
             return None
         former = entry["code"] != self.replication.code_digest(run.experiment, "run")
         gpu = self.gpu if resources.gpus else None
