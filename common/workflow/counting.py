@@ -112,8 +112,9 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
         small, fewer = replace(call, runs=tuple(map(real.smaller, call.runs))), list(map(real.smaller, runs))
         try:
             found = _of_call(stage, real, results, small, fewer).times(times)
-        except Exception:
-            return {"reason": told(error, stage.folders.root)}
+        except Exception as other:
+            both = (told(error, stage.folders.root), told(other, stage.folders.root))
+            return {"reason": "; with small sizes: ".join(both)}
     marks = sorted(found.marks.items())
     kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)
     return {
