@@ -80,6 +80,13 @@ class Observed:
             {at: {name: factor * value for name, value in one.items()} for at, one in self.marks.items()}, self.peak
         )
 
+    def of_larger_batches(self, factor: int) -> dict[float, dict[str, float]]:
+        """The marks of a call with batches so many times as large, which needs so many times fewer operations."""
+        return {
+            at: {name: value / factor if name == "operations" else value for name, value in one.items()}
+            for at, one in self.marks.items()
+        }
+
     @property
     def suffices(self) -> bool:
         """Whether the whole call follows from it."""
@@ -97,10 +104,13 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     `marks` are what had been counted when a fraction of the call was done, the last one, 1, of a call that ended. Of a
     call with more than `SEEDS + 1` seeds the first and the first two are counted, and carried on to all. A call that
     fails, because what it starts from was shortened or for want of memory, is counted with its sizes divided, and what
-    it takes then multiplied: its work is taken to be in proportion to them.
+    it takes then multiplied: its work is taken to be in proportion to them. Batches are divided as in a rehearsal: an
+    epoch holds the same products, in more operations; the memory is not told then.
     """
-    first, runs = call.runs[0], whole(replication, call)
+    first = call.runs[0]
     real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
+    call = replace(call, runs=tuple(map(real.lighter, call.runs)))
+    runs = list(map(real.lighter, whole(replication, call)))
     results = Results(stage.scratch / "counted")
     if lacking := provide(real, results, runs, stage.results(1)):
         return {"reason": lacking[0]}
@@ -115,14 +125,15 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
         except Exception as other:
             both = (told(error, stage.folders.root), told(other, stage.folders.root))
             return {"reason": "; with small sizes: ".join(both)}
-    marks = sorted(found.marks.items())
+    divisor = real.batch_divisor(first)
+    marks = sorted(found.of_larger_batches(divisor).items())
     kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)
     return {
         "experiment": first.experiment,
         "settings": list(call.settings),
         "runs": len(runs),
         "marks": [[fraction, amounts] for fraction, amounts in kept],
-        "peak_gb": found.peak / 1e9,
+        "peak_gb": found.peak / 1e9 if divisor == 1 else 0.0,
         "code": replication.code_digest(first.experiment, "run"),
         "parameters": {
             setting(run): parameters_digest(run)

@@ -71,4 +71,5 @@ def count_line(line: Mapping[str, Any]) -> str:
         return f"{name}: not counted: {line['reason']}"
     fraction, amounts = line["marks"][-1]
     flops = sum(amounts.get(kind, 0.0) for kind in amounts if kind not in ("operations", "bytes"))
-    return f"{name}: {flops:.3g} floating-point operations in {fraction:.1%} of the call, {line['peak_gb']:.2f} GB"
+    memory = f", {line['peak_gb']:.2f} GB" if line["peak_gb"] else ""
+    return f"{name}: {flops:.3g} floating-point operations in {fraction:.1%} of the call{memory}"

@@ -63,6 +63,12 @@ class Rehearsed(Replication):
         divided = {**rehearsal.batches, **(rehearsal.sizes if self.divided(run) > 1 else {})}
         return replace(run, settings={**run.settings, **self._of(run, divided), **lengths})
 
+    def lighter(self, run: Run) -> Run:
+        """A run with other batches alone."""
+        return replace(
+            run, settings={**run.settings, **self._of(run, self.experiment(run.experiment).rehearsal.batches)}
+        )
+
     def smaller(self, run: Run) -> Run:
         """A run with other sizes alone."""
         sizes = self.experiment(run.experiment).rehearsal.sizes if self.divided(run) > 1 else {}

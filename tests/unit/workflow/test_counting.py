@@ -154,6 +154,26 @@ def test_a_call_that_fails_with_real_sizes_is_counted_with_small_ones(in_process
     assert [products(amounts) for _, amounts in found["marks"]] == [pytest.approx(2 * STEPS * 2 * 5 * 5 * 6)]
 
 
+def test_small_batches_hold_the_same_products_in_more_operations(in_process: Project, tmp_path: Path) -> None:
+    body = """
+    run = runs[0]
+    images = 64
+    for begin in range(0, images, run.steps):
+        torch.ones(run.steps, 6) @ torch.ones(6, 5)
+        context.progress(begin + run.steps, images)
+    """
+
+    def whole(divided_by: int) -> dict[str, float]:
+        rehearsal = f"  rehearsal: {{batches: {{steps: {divided_by}}}}}\n  resources:"
+        config = CONFIG.replace("  resources:", rehearsal, 1).replace("4000", "32").replace("seed: 4}", "seed: 1}")
+        plant(in_process, body, config)
+        (found,) = counted(in_process, tmp_path, seconds=100)
+        (_, amounts) = found["marks"][-1]
+        return amounts
+
+    assert whole(8) == whole(1) | {"bytes": whole(8)["bytes"]}
+
+
 def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_change(
     in_process: Project, tmp_path: Path
 ) -> None:
