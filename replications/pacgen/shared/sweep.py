@@ -23,10 +23,8 @@ def train_and_measure(runs: Sequence[SweepParameters], context: RunContext, prep
     """Train all seeds of one setting together; record every measure at the evaluation epochs and at crossings."""
     training = _Training(runs, context, [prepare_task(run, context) for run in runs])
     training.restore(context.restore())
-    total = runs[0].epochs
-    for epoch in range(training.epoch, total):
+    for _ in range(training.epoch, runs[0].epochs):
         training.one_epoch()
-        context.progress(epoch + 1, total)
         context.checkpoint(training.state())
 
 
@@ -103,6 +101,7 @@ class _Training:
             watch.add(losses)
             if watch.due(number) or self.step in self.due:
                 self._look(watch.take())
+            self.context.progress(self.epoch + number / self.steps_per_epoch, self.setting.epochs)
         self.epoch += 1
 
     def _batches(self, chosen: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
