@@ -19,7 +19,14 @@ LISTED = 30
 
 
 def suggestion(name: object, names: Iterable[object]) -> str:
-    """The end of a sentence about a name that there is not: `; did you mean …?` or the list of what there is."""
+    """The end of a sentence about a name that there is not: `; did you mean …?` or the list of what there is.
+
+    Example:
+        >>> suggestion("gdr", ["sgd", "adam"]), suggestion("x", ["sgd", "adam"])
+        ("; did you mean 'sgd'?", '; there are: adam, sgd.')
+        >>> suggestion("x", range(40))
+        '; none of the 40 that there are is like it.'
+    """
     known = sorted(map(str, names))
     close = difflib.get_close_matches(str(name), known, n=1)
     if close:
