@@ -41,7 +41,7 @@ class Parameters(ConvolutionalParameters):
         source="section 6: open",
     )
     curvature_images: int = Field(
-        2_000, ge=10, unit="images", description="training images behind Tr G at the end", source="our choice"
+        2_000, ge=2, unit="images", description="training images behind Tr G at the end", source="our choice"
     )
 
 

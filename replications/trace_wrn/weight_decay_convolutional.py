@@ -29,7 +29,7 @@ class Parameters(ConvolutionalParameters, OutlierParameters):
     """Settings of training and measurement; the grid varies the network and `weight_decay`."""
 
     curvature_images: int = Field(
-        50_000, ge=10, unit="images", description="training images behind the curvature", source="section 5: all"
+        50_000, ge=2, unit="images", description="training images behind the curvature", source="section 5: all"
     )
     trace_error: float = Field(
         0.02, gt=0, lt=1, description="wanted relative standard error of Tr H", source="our choice"
