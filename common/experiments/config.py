@@ -98,13 +98,15 @@ class Rehearsal(_Strict):
     `lengths` stand in the place of longer ones (0 being all): numbers of steps, epochs, probes; they take time, not
     memory. `sizes` and `batches` name parameters with what they are divided by: those that data and those that the
     memory of a step grow with. Memory is counted at two sizes and carried on to the real one. `alike` names axes along
-    which runs do the same work with other numbers.
+    which runs do the same work with other numbers, `inverse` axes along which a call becomes shorter in proportion: its
+    length is given in η × steps.
     """
 
     lengths: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     batches: dict[str, int] = {}
     alike: list[str] = []
+    inverse: list[str] = []
 
     @model_validator(mode="after")
     def _one_divisor_each(self) -> "Rehearsal":

@@ -200,6 +200,7 @@ def _named_parameters(name: str, config: ExperimentConfig) -> list[tuple[tuple[s
     named: list[tuple[tuple[str, ...], str]] = [((name, "base", parameter), parameter) for parameter in config.base]
     for key in ("lengths", "sizes", "batches"):
         named += [((name, "rehearsal", key, parameter), parameter) for parameter in getattr(config.rehearsal, key)]
+    named += [((name, "rehearsal", "inverse"), parameter) for parameter in config.rehearsal.inverse]
     grids: list[tuple[tuple[str, ...], Any]] = [((name, "grid"), config.grid)]
     for scale, settings in config.scales.items():
         named += [((name, "scales", scale, parameter), parameter) for parameter in settings.parameters]

@@ -1,15 +1,19 @@
 """The operations of a call of `run()`: its first progress, with its real parameters, under a counter of operations."""
 
 import importlib
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import torch
+
 import common.datasets
-from common.errors import told
+from common.errors import UserError, told
 from common.experiments import process
 from common.experiments.context import Clock
 from common.experiments.execution import parameters_of
@@ -27,6 +31,8 @@ from common.workflow.rehearsed_context import Enough, RehearsedContext
 from common.workflow.state import Folders
 from common.workflow.timings import counts_path, kept_counts_path, parameters_digest, setting
 
+REAL_SECONDS = 60.0
+"""Processor time in which a call that could be smaller is to tell progress twice at its real size."""
 MOST = 10
 """A call that tells progress so rarely that its parts are not seen in time goes on for so many times as long."""
 
@@ -59,6 +65,20 @@ class CountedContext(RehearsedContext):
         enough = self.seconds if len(self.marks) > 2 * PARTS else MOST * self.seconds
         if now - self._since > enough and len(self.marks) > 1:
             raise Enough
+
+
+class PatientCounter(CountedOperations):
+    """Counts until a processor time, and leaves the call at the first operation after it."""
+
+    def __init__(self, device: torch.device, seconds: float) -> None:
+        super().__init__(device)
+        self._until = time.process_time() + seconds
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The operation, counted."""
+        if time.process_time() > self._until:
+            raise Enough
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 @dataclass(frozen=True)
@@ -103,28 +123,37 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
 
     `marks` are what had been counted when a fraction of the call was done, the last one, 1, of a call that ended. Of a
     call with more than `SEEDS + 1` seeds the first and the first two are counted, and carried on to all. A call that
-    fails, because what it starts from was shortened or for want of memory, is counted with its sizes divided, and what
-    it takes then multiplied: its work is taken to be in proportion to them. Batches are divided as in a rehearsal: an
-    epoch holds the same products, in more operations; the memory is not told then.
+    fails, because what it starts from was shortened or for want of memory, or whose steps take too long
+    (`REAL_SECONDS`), is counted with its sizes divided, and with twice those, and carried on to the real ones. Batches
+    are divided as in a rehearsal: an epoch holds the same products, in more operations; the memory is not told then.
     """
     first = call.runs[0]
     real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
-    call = replace(call, runs=tuple(map(real.lighter, call.runs)))
-    runs = list(map(real.lighter, whole(replication, call)))
-    results = Results(stage.scratch / "counted")
+    runs, results = whole(replication, call), Results(stage.scratch / "counted")
     if lacking := provide(real, results, runs, stage.results(1)):
         return {"reason": lacking[0]}
+
+    def of(seconds: float, change: Callable[[Run], Run]) -> Observed:
+        changed = replace(call, runs=tuple(map(change, call.runs)))
+        return _of_call(stage, real, results, changed, list(map(change, runs)), seconds)
+
+    def light(run: Run, factor: int = 0) -> Run:
+        run = real.changed(run, "batches")
+        return real.changed(run, "sizes", factor=factor) if factor else run
+
+    times = real.times_as_large(first)
     try:
-        found = _of_call(stage, real, results, call, runs)
+        found = of(REAL_SECONDS if times > 1 else math.inf, light)
     except Exception as error:
-        if (times := real.times_as_large(first)) == 1:
+        if times == 1:
             return {"reason": told(error, stage.folders.root)}
-        small, fewer = replace(call, runs=tuple(map(real.smaller, call.runs))), list(map(real.smaller, runs))
         try:
-            found = _of_call(stage, real, results, small, fewer).times(times)
+            small, twice = (of(math.inf, partial(light, factor=factor)) for factor in (1, 2))
         except Exception as other:
             both = (told(error, stage.folders.root), told(other, stage.folders.root))
             return {"reason": "; with small sizes: ".join(both)}
+        carried = small.carried(twice, times - 1)
+        found = carried if carried.suffices else small.times(times)
     divisor = real.batch_divisor(first)
     marks = sorted(found.of_larger_batches(divisor).items())
     kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)
@@ -143,26 +172,32 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     }
 
 
-def _of_call(stage: Stage, real: Rehearsed, results: Results, call: Rehearsal, runs: Sequence[Run]) -> Observed:
-    return _of_few(stage, real, results, call) or _observed(stage, real, results, runs)
+def _of_call(
+    stage: Stage, real: Rehearsed, results: Results, call: Rehearsal, runs: Sequence[Run], seconds: float
+) -> Observed:
+    return _of_few(stage, real, results, call, seconds) or _observed(stage, real, results, runs, seconds)
 
 
-def _of_few(stage: Stage, real: Rehearsed, results: Results, call: Rehearsal) -> Observed | None:
+def _of_few(stage: Stage, real: Rehearsed, results: Results, call: Rehearsal, seconds: float) -> Observed | None:
     """A call carried on from its first seeds; None where it has no more than those, or its progress does not say it."""
     if call.seeds <= SEEDS + 1:
         return None
-    one, few = (_observed(stage, real, results, runs) for runs in (call.of_one_seed, call.runs))
+    one, few = (_observed(stage, real, results, runs, seconds) for runs in (call.of_one_seed, call.runs))
     found = one.carried(few, (call.seeds - 1) / (call.rehearsed - 1))
     return found if found.suffices else None
 
 
-def _observed(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Run]) -> Observed:
-    """What is counted of a call with these runs."""
+def _observed(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Run], seconds: float) -> Observed:
+    """What is counted of a call with these runs.
+
+    Raises:
+        UserError: it has not told progress twice in so many seconds of processor time.
+    """
     workspace = Workspace(results, runs)
     workspace.clear()
     module = importlib.import_module(real.module(runs[0].experiment))
     with (
-        CountedOperations(stage.device) as counted,
+        PatientCounter(stage.device, seconds) as counted,
         patch.object(common.datasets, "files", files_or_made(stage.scratch / "made", [])),
     ):
         context = CountedContext(
@@ -182,7 +217,10 @@ def _observed(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Ru
             context.close()
             workspace.clear()
             process.release()
-    return Observed(dict(context.marks), counted.peak)
+    found = Observed(dict(context.marks), counted.peak)
+    if not found.suffices:
+        raise UserError(f"it did not tell progress twice in {seconds:g} s of a core")
+    return found
 
 
 def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any]) -> None:

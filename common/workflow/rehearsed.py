@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 
@@ -22,6 +22,8 @@ SEEDS = 2
 """Seeds of a call that are rehearsed: an interval needs two, and from one to two tells what each more would take."""
 REPEATED = ("seed", "fold")
 """Axes along which runs do the same work with other numbers."""
+Group = Literal["lengths", "sizes", "batches"]
+"""What `rehearsal` in config.yaml changes."""
 LEAST = 2
 """A size is not divided below so many, or what its parameter allows; then none of its run is."""
 
@@ -56,27 +58,26 @@ class Rehearsed(Replication):
 
     def shortened(self, run: Run) -> Run:
         """A run with other lengths, sizes and batches."""
-        if run.experiment == self.real_one:
-            return run
-        rehearsal = self.experiment(run.experiment).rehearsal
-        lengths = {name: _shorter(self._value(run, name), value) for name, value in rehearsal.lengths.items()}
-        divided = {**rehearsal.batches, **(rehearsal.sizes if self.divided(run) > 1 else {})}
-        return replace(run, settings={**run.settings, **self._of(run, divided), **lengths})
+        return run if run.experiment == self.real_one else self.changed(run, "lengths", "sizes", "batches")
 
-    def lighter(self, run: Run) -> Run:
-        """A run with other batches alone."""
-        return replace(
-            run, settings={**run.settings, **self._of(run, self.experiment(run.experiment).rehearsal.batches)}
-        )
+    def changed(self, run: Run, *groups: Group, factor: int = 0) -> Run:
+        """A run with what some groups of its `rehearsal` change.
 
-    def smaller(self, run: Run) -> Run:
-        """A run with other sizes alone."""
-        sizes = self.experiment(run.experiment).rehearsal.sizes if self.divided(run) > 1 else {}
-        return replace(run, settings={**run.settings, **self._of(run, sizes)})
+        Args:
+            factor: sizes and batches are so many times as large as there; `self.factor` if 0.
+        """
+        rehearsal, settings = self.experiment(run.experiment).rehearsal, dict(run.settings)
+        divisors = {"sizes": rehearsal.sizes if self.divided(run) > 1 else {}, "batches": rehearsal.batches}
+        for group in groups:
+            for name, by in divisors.get(group, {}).items():
+                settings[name] = _divided(self._value(run, name), by, factor or self.factor)
+        if "lengths" in groups:
+            settings |= {name: _shorter(self._value(run, name), value) for name, value in rehearsal.lengths.items()}
+        return replace(run, settings=settings)
 
     def times_as_large(self, run: Run) -> float:
-        """How many times as large the first of its sizes is as in `smaller`."""
-        small, sizes = self.smaller(run), list(self.experiment(run.experiment).rehearsal.sizes)
+        """How many times as large the first of its sizes is as a rehearsal has it."""
+        small, sizes = self.changed(run, "sizes"), list(self.experiment(run.experiment).rehearsal.sizes)
         return float(self._value(run, sizes[0]) / self._value(small, sizes[0])) if sizes else 1.0
 
     def divided(self, run: Run) -> int:
@@ -97,10 +98,6 @@ class Rehearsed(Replication):
     def batch_divisor(self, run: Run) -> int:
         """By how much the batches of a run are divided."""
         return max(self.experiment(run.experiment).rehearsal.batches.values(), default=1)
-
-    def _of(self, run: Run, divisors: Mapping[str, int]) -> dict[str, int]:
-        """Parameters of a run divided."""
-        return {name: _divided(self._value(run, name), by, self.factor) for name, by in divisors.items()}
 
     def _value(self, run: Run, name: str) -> Any:
         """A parameter of a run, where config.yaml sets none the default."""

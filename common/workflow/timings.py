@@ -17,6 +17,7 @@ parameters are those of config.yaml. What was timed on a CPU and will run on a G
 the caller states.
 """
 
+import math
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ class Timings:
         former = entry["code"] != self.replication.code_digest(run.experiment, "run")
         gpu = self.gpu if resources.gpus else None
         taken = [(fraction, self._taken(amounts, gpu)) for fraction, amounts in entry["marks"]]
-        share = 1 / entry["runs"]
+        share = self._as_long(run, entry["settings"][0]) / entry["runs"]
         if len(taken) == 1:
             centre, lower, upper = taken[0][1]
         else:
@@ -176,6 +177,13 @@ class Timings:
             return Estimate(share * centre, share * lower, share * upper, basis)
         each, low, high = (self._on_device(share * value, "cpu", resources) for value in (centre, lower, upper))
         return Estimate(each, low, high, f"counted (cpu{', former code' if former else ''})")
+
+    def _as_long(self, run: Run, counted: str) -> float:
+        """How many times as long as the call that was counted one with the setting of `run` is."""
+        names = self.replication.experiment(run.experiment).rehearsal.inverse
+        runs = self.replication.runs(run.experiment, self.scale) if names else []
+        other = next((each for each in runs if setting(each) == counted), run)
+        return float(math.prod(other.settings[name] / run.settings[name] for name in names))
 
     def _taken(self, amounts: Mapping[str, float], gpu: Device | None) -> tuple[float, float, float]:
         """What counted operations take: estimate, lower and upper bound."""

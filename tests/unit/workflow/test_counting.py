@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from common.cli import app
 from common.experiments.calibration import reference
 from common.files import read_json
-from common.workflow import timings
+from common.workflow import counting, timings
 from common.workflow.cost import costs
 from common.workflow.counting import count, keep_count
 from common.workflow.counts import Compared, comparison, count_line
@@ -138,20 +138,47 @@ def test_an_experiment_is_counted_alone_by_command(in_process: Project) -> None:
     assert [entry["experiment"] for entry in entries] == ["descent"]
 
 
-def test_a_call_that_fails_with_real_sizes_is_counted_with_small_ones(in_process: Project, tmp_path: Path) -> None:
-    body = """
-    run = runs[0]
-    if run.steps > 100:
-        raise RuntimeError("too large")
-    data = torch.ones(5, 6)
-    for step in range(2 * run.steps):
-        data @ data.T
-        context.progress(step + 1, 2 * run.steps)
+@pytest.mark.parametrize("trouble", ["raise RuntimeError('too large')", "time_passes()"])
+def test_a_call_that_fails_or_takes_too_long_with_real_sizes_is_counted_with_small_ones(
+    in_process: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """A thousand steps of a product that grows with the size and one that does not."""
+    monkeypatch.setattr(counting, "REAL_SECONDS", 0.2)
+    body = f"""
+    import time
+    images = runs[0].steps
+    def time_passes():
+        begun = time.process_time()
+        while time.process_time() < begun + 0.1:
+            pass
+    for step in range(1000):
+        if images > 200:
+            {trouble}
+        torch.ones(images, 6) @ torch.ones(6, 5)
+        torch.ones(7, 6) @ torch.ones(6, 5)
+        if step % 5 == 4:
+            context.progress(step + 1, 1000)
     """
-    config = CONFIG.replace("  resources:", "  rehearsal: {sizes: {steps: 70}}\n  resources:", 1)
+    config = CONFIG.replace("  resources:", "  rehearsal: {sizes: {steps: 50}}\n  resources:", 1)
     plant(in_process, body, config.replace("seed: 4}", "seed: 1}"))
     (found,) = counted(in_process, tmp_path, seconds=100)
-    assert [products(amounts) for _, amounts in found["marks"]] == [pytest.approx(2 * STEPS * 2 * 5 * 5 * 6)]
+    (_, amounts) = found["marks"][-1]
+    assert products(amounts) == 1000 * (STEPS + 7) * 2 * 6 * 5
+    assert amounts["operations"] < 50_000  # as many as there are at any size
+
+
+def test_a_call_that_is_shorter_at_a_larger_rate_is_counted_once_for_all(in_process: Project, tmp_path: Path) -> None:
+    config = CONFIG.replace("  resources:", "  rehearsal: {inverse: [learning_rate]}\n  resources:", 1)
+    plant(in_process, TRAINS, config)
+    counted(in_process, tmp_path, seconds=100)
+    replication = in_process.replication()
+    found = Timings(replication, "paper", in_process.folders.store)
+    slow, fast = (
+        next(run for run in replication.runs("descent", "paper") if run.axes["learning_rate"] == rate)
+        for rate in (0.1, 0.2)
+    )
+    seconds = [found.run(run, replication.jobs("paper")[0]).seconds for run in (slow, fast)]
+    assert seconds[0] == pytest.approx(2 * seconds[1])
 
 
 def test_small_batches_hold_the_same_products_in_more_operations(in_process: Project, tmp_path: Path) -> None:
