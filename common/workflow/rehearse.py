@@ -7,11 +7,13 @@ than it may, that is told, and another process goes on with the call after it.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +97,7 @@ def rehearse(
 ) -> Iterator[dict[str, Any]]:
     """Rehearse experiments of a paper; a process that dies has a successor for what is left."""
     folders.results.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folders.results, prefix=".rehearsal-") as scratch:
+    with _cleaning_up(), tempfile.TemporaryDirectory(dir=folders.results, prefix=".rehearsal-") as scratch:
         stated = {
             "paper": replication.name,
             "experiments": sorted(experiments),
@@ -109,6 +111,22 @@ def rehearse(
         first: int | None = 0
         while first is not None:
             first = yield from _process(folders, terms, stated, first)
+
+
+@contextmanager
+def _cleaning_up() -> Iterator[None]:
+    """SIGTERM and a closed terminal end this process as Ctrl-C does: what it has started and written goes with it."""
+
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    ending = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, end) for number in ending if signal.getsignal(number) != signal.SIG_IGN}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def rehearsals_path(folders: Folders, scale: str) -> Path:

@@ -1,5 +1,6 @@
 """A rehearsal of a scale: what it shortens, what it counts, and what it says of calls that would fail."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -269,8 +270,9 @@ def test_the_command_names_a_process_that_died_and_goes_on(in_process: Project) 
 
 
 @pytest.mark.slow
-def test_what_a_rehearsal_has_started_ends_with_it(in_process: Project) -> None:
-    """The call writes who it is, and would go on for long after its rehearsal is killed."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_what_a_rehearsal_has_started_ends_with_it(in_process: Project, number: int) -> None:
+    """The call writes who it is, and would go on for long after its rehearsal is ended."""
     sleeps = (
         "\n    import os, pathlib, time\n    pathlib.Path('call').write_text(str(os.getpid()))\n    time.sleep(120)\n"
     )
@@ -283,9 +285,10 @@ def test_what_a_rehearsal_has_started_ends_with_it(in_process: Project) -> None:
     try:
         wait_until(lambda: call.is_file() and bool(call.read_text()))
     finally:
-        started.kill()
+        started.send_signal(number)
         started.wait()
     wait_until(lambda: not lives(int(call.read_text())))
+    assert bool(list(in_process.root.glob("results/.rehearsal-*"))) == (number == signal.SIGKILL)
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
