@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from common.experiments import Field, RunContext
 
-from .shared.bound_values import bound_values
+from .shared.bound_values import bound_values, measuring_work
 from .shared.fine_tuning import TuningParameters, tuning_of
 from .shared.methods import METHODS
 from .shared.systems import Name
@@ -33,6 +33,6 @@ class Parameters(TuningParameters):
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one setting together; every ingredient and every bound at the end."""
     tuning = tuning_of(runs, context, METHODS["sgd"](1.0))
-    for run, member, performance in trained_members(runs, context, tuning):
+    for run, member, performance in trained_members(runs, context, tuning, measuring_work(runs[0], tuning)):
         values = bound_values(run, member, seed=context.stream_seed(run, "probes"))
         context.record(run, **values, **tuning.source, **performance)

@@ -15,7 +15,7 @@ from common.hessian import Problem
 
 from .shared.fine_tuning import TuningParameters, tuning_of
 from .shared.methods import METHODS
-from .shared.perturbed_loss import perturbed_loss
+from .shared.perturbed_loss import perturbed_loss, perturbing_work
 from .shared.systems import Name
 from .shared.trained_members import trained_members
 
@@ -50,7 +50,8 @@ class Parameters(TuningParameters):
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one system together and measure each at the end."""
     tuning = tuning_of(runs, context, METHODS["sgd"](1.0))
-    for run, member, performance in trained_members(runs, context, tuning):
+    measuring = runs[0].measured_examples * perturbing_work(len(runs[0].factors), runs[0].draws)
+    for run, member, performance in trained_members(runs, context, tuning, measuring):
         model = member.model
         inputs, labels = (tensor[: run.measured_examples] for tensor in member.train)
         if run.double:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from common.experiments import Field, RunContext
 from common.hessian import Problem
 
-from .shared.example_traces import example_traces
+from .shared.example_traces import GRADIENTS, example_traces
 from .shared.fine_tuning import Member, TuningParameters, tuning_of
 from .shared.methods import METHODS
 from .shared.systems import Name, Subset, System, load_systems
@@ -55,7 +55,9 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     loaded = load_systems(runs[0].system, runs, context)
     tuning = tuning_of(runs, context, METHODS["sgd"](1.0), _systems(runs, loaded))
     own_inputs = {run.seed: _own(run, system).examples()[0] for run, system in zip(runs, loaded, strict=True)}
-    for run, member, performance in trained_members(runs, context, tuning):
+    fresh_examples = len(tuning.splits["test"][0])
+    ascent = 2 * runs[0].ascent * (runs[0].examples + fresh_examples // 2)
+    for run, member, performance in trained_members(runs, context, tuning, GRADIENTS * fresh_examples + ascent):
         if run.ascent:
             ascend(member, own_inputs[run.seed], member.test[0][::2], run.ascent)
         fresh = example_traces(Problem(member.model, nn.CrossEntropyLoss(), member.test))

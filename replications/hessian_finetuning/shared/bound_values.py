@@ -16,8 +16,8 @@ from common.bounds.hessian_trace import (
 )
 from common.hessian import Problem
 
-from .example_traces import example_traces
-from .fine_tuning import Member
+from .example_traces import GRADIENTS, example_traces
+from .fine_tuning import FineTuning, Member
 from .pointwise import with_linear_layers
 from .systems import Examples
 
@@ -74,6 +74,13 @@ def bound_values(setting: Setting, member: Member, seed: int) -> dict[str, float
         "norm_product": float(norm_product(spectral, frobenius, examples=examples)),
         **_pac_bayes(setting, member, distance, seed),
     }
+
+
+def measuring_work(setting: Setting, tuning: FineTuning) -> float:
+    """Gradients of an example that `bound_values` of a member are worth, three evaluations being one."""
+    train, test = (len(tuning.splits[name][0]) for name in ("train", "test"))
+    evaluations = 2 * setting.draws * (len(setting.sigmas) * train + 2 * test)
+    return evaluations / 3 + GRADIENTS * (train + min(train, test))
 
 
 def _pac_bayes(setting: Setting, member: Member, distance: float, seed: int) -> dict[str, float]:

@@ -5,6 +5,9 @@ import torch
 from common.hessian import Problem
 from common.hessian.per_sample import chunk_linearisations
 
+GRADIENTS = 10
+"""Gradients of an example that its trace is worth, with ten classes."""
+
 
 def example_traces(problem: Problem) -> torch.Tensor:
     """Tr ∇²ℓₙ = Σ_c ‖Jₙᵀ Sₙc‖² of each example, float64 [n] on the CPU; exact, where Tr H = Tr G.

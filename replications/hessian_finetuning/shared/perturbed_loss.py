@@ -54,6 +54,11 @@ def perturbed_loss(
     return rows
 
 
+def perturbing_work(sigmas: int, draws: int) -> float:
+    """Gradients that `perturbed_loss` is worth at most: evaluations a third, products with the Hessian three."""
+    return draws * (2 * sigmas / 3 + 3) + TRACE_BUDGET + KINK_BUDGET * sigmas
+
+
 def _along_directions(
     problem: Problem, sigmas: Sequence[float], draws: int, seed: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
