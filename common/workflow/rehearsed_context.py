@@ -94,12 +94,13 @@ class RehearsedContext(RunContext):
         return tree_map_only(torch.Tensor, _on_host, state) if self.pretend else state
 
     def checkpoint(self, state: Any) -> None:
-        """Offer a state; the call stops at the second."""
+        """Offer a state; the call stops at the second, and none is written after it."""
         self._look()
         self.checkpoints += 1
         if self.checkpoints == STOP_AT and self.stop is not None:
             self.stop(self._clock)
-        super().checkpoint(tree_map_only(OnHost, _plain, state))
+        if self.checkpoints <= STOP_AT:
+            super().checkpoint(tree_map_only(OnHost, _plain, state))
 
     def progress(self, done: float, total: float, message: str = "") -> None:
         """Say how far this call is."""
