@@ -75,6 +75,11 @@ class Chunks(Data):
         """These, whatever the size."""
         return self
 
+    def cut(self, most: int) -> "Chunks":
+        """The examples of this process, kept, in chunks of at most `most`."""
+        shorter = (part for chunk in self for part in parts(chunk, most))
+        return KeptChunks([Chunk(index, part.inputs, part.targets) for index, part in enumerate(shorter)])
+
     @property
     def count(self) -> int:
         """N, over all ranks."""

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from common.hessian.chunks import Chunks, Data, Inputs, chunks_of, take
+from common.hessian.chunks import FEW, Chunks, Data, Inputs, chunks_of, take
 from common.hessian.counted import counted_loss
 from common.hessian.double_backward import custom_functions
 from common.hessian.execution import Execution
@@ -25,8 +25,12 @@ from common.hessian.losses import Loss, OutputCurvature, output_curvature, reduc
 from common.hessian.outputs import Layout
 from common.hessian.random import normal, signs
 from common.hessian.ranks import ALONE, Ranks, Value, fingerprint, require_whole
+from common.hessian.saved import saved_bytes
 from common.hessian.structure import Structure, inspect
 from common.hessian.verification import Verified, require_derivatives
+
+SAVED = 2e9
+"""Bytes that the examples of a chunk may keep for a gradient where its size is not given."""
 
 
 class Problem:
@@ -41,7 +45,8 @@ class Problem:
         parameters: names of the parameters to differentiate by; default all that require a gradient. Tied
             parameters count once.
         chunk: examples a pass takes at once; default 256 for convolutional networks (larger chunks are slower on
-            a CPU), else 2048. Results do not depend on it but for rounding.
+            a CPU), else 2048, or as many as keep 2 GB for a gradient (`SAVED`): a product with the Hessian takes a
+            few times that. Results do not depend on it but for rounding and for what is drawn.
         verify: check derivatives before they are first used (`verification.py`); False trusts them.
 
     Attributes:
@@ -92,10 +97,16 @@ class Problem:
         self.size = sum(self.sizes)
         self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
         self.convolutions = sum(isinstance(m, nn.Conv1d | nn.Conv2d | nn.Conv3d) for m in model.modules())
-        self.chunks: Chunks = chunks_of(data, chunk or (256 if self.convolutions else 2048), self.device)
+        most = chunk or (256 if self.convolutions else 2048)
+        self.chunks: Chunks = chunks_of(data, most, self.device)
         self.count = self.chunks.count
         self._checked: tuple[list[int], int] | None = None
         self._check_outputs()
+        if chunk is None and not isinstance(data, Chunks):
+            fitting = max(1, int(SAVED // max(self._saved_of_an_example(), 1)))
+            if fitting < most:
+                here = self.device
+                self.chunks = data.chunks_of(fitting, here) if isinstance(data, Data) else self.chunks.cut(fitting)
         self.scale = 1 / self.count if self.reduction == "mean" else 1.0
         self.completed(0.0)  # which compares the weights of the ranks
 
@@ -126,6 +137,14 @@ class Problem:
         self.outputs_per_example = outputs[0].numel()
         loss = self._counted or self._loss
         self.curvature: OutputCurvature = output_curvature(loss, self.summed_loss, outputs, targets)
+
+    def _saved_of_an_example(self) -> float:
+        """Bytes that a recorded forward pass keeps of one example, found out with two; 0 where there are few."""
+        count = min(2, len(self.chunks.first))
+        if self.count <= FEW:
+            return 0.0
+        with torch.enable_grad(), self.only_selected():
+            return saved_bytes(lambda: self.outputs(self.first_inputs(count)), self.model) / count
 
     def restricted(self, names: Iterable[str]) -> "Problem":
         """The same model, loss and data with only these parameters to differentiate by."""

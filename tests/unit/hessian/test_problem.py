@@ -16,6 +16,7 @@ from common.hessian import (
     sharpness,
     trace,
 )
+from common.hessian import problem as problem_module
 from tests.unit.hessian.networks import dense_matrices
 
 X, Y = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 0, 1, 1, 0])
@@ -291,3 +292,23 @@ def test_a_custom_function_with_right_derivatives_is_measured(dtype):
     extended = torch.cat([X, torch.ones(6, 1)], dim=1).to(dtype)
     vector = torch.arange(4.0, dtype=dtype)
     torch.testing.assert_close(Hessian(problem) @ vector, 2 * extended.T @ (extended @ vector) / 6)
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_chunk_holds_no_more_examples_than_fit_and_gives_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch, batches: bool
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 500), nn.Tanh(), nn.Linear(500, 2)).double()
+    inputs, targets = torch.randn(30, 3, dtype=torch.float64), torch.randint(2, (30,))
+    data = [(inputs[:19], targets[:19]), (inputs[19:], targets[19:])] if batches else (inputs, targets)
+    whole = Problem(model, nn.CrossEntropyLoss(), data)
+    assert whole.chunks.lengths == ([19, 11] if batches else [30])
+    monkeypatch.setattr(problem_module, "SAVED", 8 * 8 * (3 + 500))  # inputs and what tanh makes of them, eight times
+    small = Problem(model, nn.CrossEntropyLoss(), data)
+    assert small.chunks.lengths == ([8, 8, 3, 8, 3] if batches else [8, 8, 8, 6])
+    assert [chunk.index for chunk in small.chunks] == list(range(len(small.chunks)))
+    vector = torch.linspace(-1, 1, whole.size, dtype=torch.float64)
+    torch.testing.assert_close(Hessian(small) @ vector, Hessian(whole) @ vector)
+    assert small.restricted(["0.weight"]).chunks.lengths == small.chunks.lengths
+    assert Problem(model, nn.CrossEntropyLoss(), data, chunk=30).chunks.lengths == whole.chunks.lengths

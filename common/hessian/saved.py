@@ -1,0 +1,31 @@
+"""How much a recorded computation keeps for its derivative."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+
+def saved_bytes(compute: Callable[[], torch.Tensor], model: nn.Module) -> int:
+    """Bytes of the tensors that the graph of `compute` keeps, each memory once, without those of the model itself.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(10, 20), nn.Tanh(), nn.Linear(20, 1))
+        >>> saved_bytes(lambda: model(torch.ones(3, 10)), model)  # the inputs and what tanh makes of them, in float32
+        360
+    """
+    own = {tensor.untyped_storage().data_ptr() for tensor in (*model.parameters(), *model.buffers())}
+    held: list[torch.Tensor] = []  # so that no memory is used twice; not by the graph, which would be in a circle then
+
+    def keep(tensor: torch.Tensor) -> None:
+        if tensor.layout == torch.strided:
+            held.append(tensor.detach())
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda nothing: nothing):
+        compute()
+    kept: dict[int, int] = {}
+    for tensor in held:
+        storage = tensor.untyped_storage()
+        if (place := storage.data_ptr()) not in own:
+            kept[place] = max(kept.get(place, 0), min(tensor.nbytes, storage.nbytes()))
+    return sum(kept.values())
