@@ -258,10 +258,16 @@ def _counted(stage: Stage, replication: Replication, call: Rehearsal, stub: Stub
         more = (call.seeds - 1) / (call.rehearsed - 1) if call.rehearsed > 1 else 0.0
         ones.append(one)
         alls.append(one.carried(many, more, more))
-    later = stub.whole.passing / stub.begun.passing if stub.begun.passing > 0 else 1.0
-    real = [corner[0].carried(corner[-1], divisor - 1, batch_divisor - 1) for corner in (ones, alls)]
-    one, all_seeds = (Footprint(each.lasting, each.passing * max(later, 1.0)) for each in real)
+    real = (corner[0].carried(corner[-1], divisor - 1, batch_divisor - 1) for corner in (ones, alls))
+    shares = 1.0, call.seeds / call.rehearsed
+    one, all_seeds = (_with_later(each, stub, share * batch_divisor) for each, share in zip(real, shares, strict=True))
     return one, all_seeds
+
+
+def _with_later(begun: Footprint, stub: Stub, times: float) -> Footprint:
+    """With what comes after the second checkpoint: a measurement is taken to hold so many times what the stub's did."""
+    lasting = begun.lasting + max(stub.whole.lasting - stub.begun.lasting, 0.0)
+    return Footprint(lasting, max(begun.passing, times * stub.whole.passing))
 
 
 def _time(found: Rehearsing, stage: Stage, replication: Replication, call: Rehearsal) -> None:
