@@ -10,8 +10,8 @@ from common.datasets.splits import Split
 from common.experiments import DatasetName, Field, RunContext
 from common.models.initialisation import initialise_uniform
 
-from .shared.fine_tuning import tuning_of
-from .shared.measured_tuning import MeasuredTuningParameters, measure
+from .shared.fine_tuning import FineTuning, tuning_of
+from .shared.measured_tuning import MeasuredTuningParameters, tune_and_measure
 from .shared.methods import METHODS
 from .shared.named_networks import freeze_below, pretrained
 from .shared.systems import Subset, System
@@ -38,23 +38,26 @@ class Parameters(MeasuredTuningParameters):
         description="σ of NSO's noise on every weight, ρ of SAM; SGD has none",
         source="σ: code of the talk's authors; ρ: Foret et al. 2021; deviation D15",
     )
+    tried_strengths: tuple[float, ...] = Field(
+        (),
+        description="strengths that are trained with; that of the lowest validation loss is measured (none: strength)",
+        source="deviation D15",
+    )
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
-    """Fine-tune all seeds of one system and arm together and measure along the way; the weights are not kept."""
+    """Fine-tune all seeds of one system and arm together and measure along the way; the weights are not kept.
+
+    Where several strengths are tried, each is trained with to its end first.
+    """
     setting = runs[0]
     systems = [whole_system(run, context) for run in runs]
-    tuning = tuning_of(runs, context, METHODS[setting.method](setting.strength), systems, one_by_one=True)
-    if (state := context.restore()) is not None:
-        tuning.restore(state)
-    due = setting.times(tuning.total)
-    while tuning.step < tuning.total:
-        tuning.advance()
-        if tuning.step in due:
-            measure(runs, context, tuning, setting.strength if setting.method == "nso" else 0.0)
-        work = setting.training_work + setting.measuring_work
-        context.progress(setting.work_done(tuning.step, tuning.total), work)
-        context.checkpoint(tuning.state())
+
+    def tuning_with(strength: float) -> FineTuning:
+        return tuning_of(runs, context, METHODS[setting.method](strength), systems, one_by_one=True)
+
+    tried = setting.tried_strengths if setting.method != "sgd" else ()
+    tune_and_measure(runs, context, tuning_with, tried or (setting.strength,), setting.method == "nso")
 
 
 def whole_system(run: Parameters, context: RunContext) -> System:

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from common.figures import PALETTE, note, subplots
 
-from .shared.curvature_rows import metrics
+from .shared.curvature_rows import metrics as curvature_metrics
 from .shared.dots import dots
 from .shared.source_names import substitutions, system_names
 
@@ -19,6 +19,14 @@ SHOWN = {
     "gap": "test − training loss (nats)",
     "accuracy": "test accuracy (%)",
 }
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """As along every fine-tuning, but a run reaches the regime only where it halves its training loss (D15)."""
+    last = records.sort_values("step").groupby("run", sort=False).last()
+    rows = curvature_metrics(records)
+    rows["regime_reached"] &= last["training_loss"] < last["first_training_loss"] / 2
+    return rows
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
@@ -37,5 +45,18 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
             axes.set(xlabel=label, ylim=(len(arms) - 0.5, -0.5))
         row[0].set_title(name, loc="left", fontsize=10)
     figure.suptitle("All layers trained · curvature and generalisation at the end", x=0.01, ha="left")
-    note(figure, "; ".join(filter(None, [substitutions(rows), f"{rows['seed'].nunique()} seeds"])), "deviation")
+    said = [substitutions(rows), f"{rows['seed'].nunique()} seeds", *_chosen(rows)]
+    note(figure, "; ".join(filter(None, said)), "deviation")
     return {"full": figure}
+
+
+def _chosen(rows: pd.DataFrame) -> list[str]:
+    """Which strengths the seeds have chosen, a text for each arm that has one."""
+    symbols = {"sam": "ρ", "nso": "σ"}
+    found = {arm: rows.loc[rows["arm"] == arm, "strength"] for arm in symbols}
+    return [
+        f"{symbols[arm]} of {ARMS[arm]}: "
+        + ", ".join(f"{value:g} ({(values == value).sum()})" for value in sorted(set(values)))
+        for arm, values in found.items()
+        if len(values)
+    ]

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from . import full_fine_tuning
-from .shared.curvature_rows import metrics
+from .full_fine_tuning import metrics
 
 __all__ = ["figures", "metrics"]
 

@@ -1,7 +1,7 @@
 """Losses, errors, Tr H and λ₁ along a fine-tuning, the same for every arm of every system."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import nn
 
@@ -55,13 +55,72 @@ class MeasuredTuningParameters(TuningParameters):
         return self.training_work * step / total + self.measuring_work * measured
 
 
+def tune_and_measure(
+    runs: Sequence[MeasuredTuningParameters],
+    context: RunContext,
+    tuning_with: Callable[[float], FineTuning],
+    strengths: Sequence[float],
+    noisy: bool,
+) -> FineTuning:
+    """Fine-tune and measure along the way; returns the tuning at its end.
+
+    Where there are several strengths, each is trained with to its end first, and that of the lowest validation loss,
+    over seeds, is measured.
+
+    Args:
+        tuning_with: a tuning of this strength, before its first step.
+        strengths: one at least.
+        noisy: whether a strength is the σ of noise that is injected, to be recorded.
+    """
+    setting, state = runs[0], context.restore() or {"losses": [], "tuning": None}
+    losses: list[float] = state["losses"]  # on the validation examples, of the strengths that are done
+    tried = strengths if len(strengths) > 1 else ()
+    trial_work = setting.training_work
+    work = (len(tried) + 1) * trial_work + setting.measuring_work
+    for trial in range(len(losses), len(tried) + 1):
+        measured = trial == len(tried)
+        strength = tried[trial] if not measured else best(tried, losses) if tried else strengths[0]
+        tuning = tuning_with(strength)
+        if state["tuning"] is not None:
+            tuning.restore(state["tuning"])
+        due = setting.times(tuning.total)
+        while tuning.step < tuning.total:
+            tuning.advance()
+            if measured and tuning.step in due:
+                measure(runs, context, tuning, strength if noisy else 0.0, strength)
+            share = tuning.step / tuning.total
+            done = setting.work_done(tuning.step, tuning.total) if measured else trial_work * share
+            context.progress(trial * trial_work + done, work)
+            context.checkpoint({"losses": losses, "tuning": tuning.state()})
+        if not measured:
+            losses.append(float(tuning.evaluate("validation").loss.mean()))
+            state = {"losses": losses, "tuning": None}
+            context.checkpoint(state)
+    return tuning
+
+
+def best(strengths: Sequence[float], losses: Sequence[float]) -> float:
+    """The strength of the lowest validation loss; one whose loss left the numbers is never that.
+
+    Example:
+        >>> best([0.1, 0.2, 0.3], [2.0, 1.0, float("nan")])
+        0.2
+    """
+    return min(zip(losses, strengths, strict=True), key=lambda pair: pair[0] if math.isfinite(pair[0]) else math.inf)[1]
+
+
 def measure(
-    runs: Sequence[MeasuredTuningParameters], context: RunContext, tuning: FineTuning, noise_scale: float
+    runs: Sequence[MeasuredTuningParameters],
+    context: RunContext,
+    tuning: FineTuning,
+    noise_scale: float,
+    strength: float,
 ) -> None:
     """Record a row of each member; a member whose training loss left the numbers is told as diverged.
 
     Args:
         noise_scale: σ of the noise that was injected, 0 where there is none.
+        strength: σ or ρ of the arm, whatever it is worth to one that has none.
     """
     rows, first = tuning.performance(), tuning.first_training_losses()
     epoch = tuning.step * tuning.batches.batch_size / tuning.batches.count
@@ -74,6 +133,7 @@ def measure(
             step=tuning.step,
             total_steps=tuning.total,
             sigma=noise_scale,
+            strength=strength,
             epoch=epoch,
             gradients=tuning.rule.gradient_evaluations,
             first_training_loss=first[member],

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -10,7 +11,10 @@ from torch import nn
 from common import datasets
 from common.datasets.splits import Dataset, Split
 from replications.hessian_finetuning import full_fine_tuning
+from replications.hessian_finetuning.analysis import full_fine_tuning as analysis
+from replications.hessian_finetuning.analysis import full_fine_tuning_text as text_analysis
 from replications.hessian_finetuning.full_fine_tuning import Parameters, whole_system
+from replications.hessian_finetuning.shared import measured_tuning
 from replications.hessian_finetuning.shared.backbones import BACKBONES, Backbone, images
 from tests.context import MemoryContext
 from tests.unit.replications.resuming import same_when_resumed
@@ -109,3 +113,50 @@ def test_a_seed_alone_has_the_numbers_that_it_has_among_others() -> None:
 def test_resumed_anywhere_it_has_the_same_records() -> None:
     own = runs("sam")
     same_when_resumed(lambda context: full_fine_tuning.run(own, context), times=3, data=data())
+
+
+@pytest.mark.parametrize("tried", [(0.3, 0.001), (0.001, 0.3)])
+def test_each_seed_takes_the_strength_of_its_lowest_validation_loss(
+    monkeypatch: pytest.MonkeyPatch, tried: tuple[float, ...]
+) -> None:
+    """What is measured is what was tried, to the bit; what was not chosen leaves no record."""
+    losses: list[float] = []
+    choose = measured_tuning.best
+    monkeypatch.setattr(
+        measured_tuning, "best", lambda strengths, found: losses.extend(found) or choose(strengths, found)
+    )
+    (run,) = runs("nso", (0,))
+    own = [run.model_copy(update={"tried_strengths": tried})]
+    context = MemoryContext("full_fine_tuning", data=data())
+    full_fine_tuning.run(own, context)
+    least = min(losses)
+    chosen = tried[losses.index(least)]
+    assert [(row["strength"], row["sigma"], row["gradients"]) for row in context.rows] == [
+        (chosen, chosen, 6),
+        (chosen, chosen, 12),
+    ]
+    assert context.rows[-1]["validation_loss"] == pytest.approx(least, rel=1e-6)
+    same_when_resumed(lambda context: full_fine_tuning.run(own, context), times=4, data=data())
+
+
+def test_only_a_run_that_halves_its_training_loss_counts_and_the_figure_says_what_was_chosen() -> None:
+    def row(arm: str, loss: float, strength: float) -> dict[str, Any]:
+        end = {
+            "step": 2,
+            "total_steps": 2,
+            "gradients": 4,
+            "sigma": 0.0,
+            "strength": strength,
+            "first_training_loss": 2.4,
+        }
+        splits = {f"{split}_{what}": loss for split in ("training", "validation", "test") for what in ("loss", "error")}
+        curvature = {f"{prefix}{name}": 3.0 for prefix in ("", "test_") for name in ("trace", "sharpness")}
+        errors = {"trace_standard_error": 0.1, "test_trace_standard_error": 0.1}
+        own = {"run": arm, "arm": arm, "seed": 0, "system": "image", "dataset": "cifar10", "weights": "mobilenet_v2"}
+        return {**own, **end, **splits, **curvature, **errors}
+
+    records = pd.DataFrame([row("sgd", 0.02, 1.0), row("nso", 1.3, 0.01), row("sam", 1.1, 0.003)])
+    for metrics in (analysis.metrics, text_analysis.metrics):
+        assert metrics(records)["regime_reached"].to_dict() == {"sgd": True, "nso": False, "sam": True}
+    said = " ".join(text.get_text() for text in analysis.figures(records)["full"].texts)
+    assert "ρ of SAM: 0.003 (1); σ of NSO: 0.01 (1)" in " ".join(said.split())
