@@ -118,6 +118,67 @@ def _carried(here: Mapping[str, float], there: Mapping[str, float], steps: float
     return {name: here.get(name, 0) + steps * (there.get(name, 0) - here.get(name, 0)) for name in names}
 
 
+@dataclass(frozen=True)
+class Counter:
+    """Counts calls of a replication.
+
+    Attributes:
+        real: the replication, of which the counted experiment is not shortened.
+        results: where what a call starts from lies.
+    """
+
+    stage: Stage
+    real: Rehearsed
+    results: Results
+
+    def of_call(self, call: Rehearsal, runs: Sequence[Run], seconds: float) -> Observed:
+        """A call with these runs, if its progress allows it carried on from its first seeds (`observed`)."""
+        return self._of_few(call, seconds) or self.observed(runs, seconds)
+
+    def _of_few(self, call: Rehearsal, seconds: float) -> Observed | None:
+        """None where a call has no more than its first seeds, or where its progress does not say it."""
+        if call.seeds <= SEEDS + 1:
+            return None
+        one, few = (self.observed(runs, seconds) for runs in (call.of_one_seed, call.runs))
+        found = one.carried(few, (call.seeds - 1) / (call.rehearsed - 1))
+        return found if found.suffices else None
+
+    def observed(self, runs: Sequence[Run], seconds: float) -> Observed:
+        """What is counted of a call with these runs.
+
+        Raises:
+            UserError: it has not told progress twice in so many seconds of processor time.
+        """
+        workspace, device = Workspace(self.results, runs), self.stage.device
+        workspace.clear()
+        module = importlib.import_module(self.real.module(runs[0].experiment))
+        with (
+            PatientCounter(device, seconds) as counted,
+            patch.object(common.datasets, "files", files_or_made(self.stage.scratch / "made", [])),
+        ):
+            context = CountedContext(
+                [(run, parameters_of(run, self.real)) for run in runs],
+                workspace,
+                device=device,
+                needed={run.name: self.real.needed(run) for run in runs},
+                clock=Clock(),
+                report=lambda fraction, message: None,
+            )
+            context.counted, context.seconds = counted, self.stage.seconds
+            try:
+                with suppress(Enough):
+                    module.run(context.runs, context)
+                    context.marks = [*context.marks, (1.0, dict(counted.amounts))]
+            finally:
+                context.close()
+                workspace.clear()
+                process.release()
+        found = Observed(dict(context.marks), counted.peak)
+        if not found.suffices:
+            raise UserError(f"it did not tell progress twice in {seconds:g} s of a core")
+        return found
+
+
 def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
     """Count a call for `stage.seconds` after its first progress: what stands in the file of counts, or a `reason`.
 
@@ -129,13 +190,13 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     """
     first = call.runs[0]
     real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
-    runs, results = whole(replication, call), Results(stage.scratch / "counted")
-    if lacking := provide(real, results, runs, stage.results(1)):
+    runs, counter = whole(replication, call), Counter(stage, real, Results(stage.scratch / "counted"))
+    if lacking := provide(real, counter.results, runs, stage.results(1)):
         return {"reason": lacking[0]}
 
     def of(seconds: float, change: Callable[[Run], Run]) -> Observed:
         changed = replace(call, runs=tuple(map(change, call.runs)))
-        return _of_call(stage, real, results, changed, list(map(change, runs)), seconds)
+        return counter.of_call(changed, list(map(change, runs)), seconds)
 
     def light(run: Run, factor: int = 0) -> Run:
         run = real.changed(run, "batches")
@@ -170,57 +231,6 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
             if setting(run) in call.settings
         },
     }
-
-
-def _of_call(
-    stage: Stage, real: Rehearsed, results: Results, call: Rehearsal, runs: Sequence[Run], seconds: float
-) -> Observed:
-    return _of_few(stage, real, results, call, seconds) or _observed(stage, real, results, runs, seconds)
-
-
-def _of_few(stage: Stage, real: Rehearsed, results: Results, call: Rehearsal, seconds: float) -> Observed | None:
-    """A call carried on from its first seeds; None where it has no more than those, or its progress does not say it."""
-    if call.seeds <= SEEDS + 1:
-        return None
-    one, few = (_observed(stage, real, results, runs, seconds) for runs in (call.of_one_seed, call.runs))
-    found = one.carried(few, (call.seeds - 1) / (call.rehearsed - 1))
-    return found if found.suffices else None
-
-
-def _observed(stage: Stage, real: Rehearsed, results: Results, runs: Sequence[Run], seconds: float) -> Observed:
-    """What is counted of a call with these runs.
-
-    Raises:
-        UserError: it has not told progress twice in so many seconds of processor time.
-    """
-    workspace = Workspace(results, runs)
-    workspace.clear()
-    module = importlib.import_module(real.module(runs[0].experiment))
-    with (
-        PatientCounter(stage.device, seconds) as counted,
-        patch.object(common.datasets, "files", files_or_made(stage.scratch / "made", [])),
-    ):
-        context = CountedContext(
-            [(run, parameters_of(run, real)) for run in runs],
-            workspace,
-            device=stage.device,
-            needed={run.name: real.needed(run) for run in runs},
-            clock=Clock(),
-            report=lambda fraction, message: None,
-        )
-        context.counted, context.seconds = counted, stage.seconds
-        try:
-            with suppress(Enough):
-                module.run(context.runs, context)
-                context.marks = [*context.marks, (1.0, dict(counted.amounts))]
-        finally:
-            context.close()
-            workspace.clear()
-            process.release()
-    found = Observed(dict(context.marks), counted.peak)
-    if not found.suffices:
-        raise UserError(f"it did not tell progress twice in {seconds:g} s of a core")
-    return found
 
 
 def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any]) -> None:
