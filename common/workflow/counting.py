@@ -248,7 +248,8 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
     path = kept_counts_path(replication, scale)
     entries: list[Mapping[str, Any]] = read_json_or(path, [])
     for found in read_json_or(counts_path(folders.store, scale, replication.name), []):
-        entries = _with(entries, found)
+        if "parameters" in found:  # of an earlier version it cannot be known what it was counted with
+            entries = _with(entries, found)
     runs = [run for name in replication.experiments for run in replication.runs(name, scale)]
     now = {(run.experiment, setting(run)): parameters_digest(run) for run in runs}
     kept = [

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from common.cli import app
 from common.experiments.calibration import reference
-from common.files import read_json
+from common.files import read_json, write_json
 from common.workflow import counting, timings
 from common.workflow.cost import costs
 from common.workflow.counting import count, keep_count
@@ -206,6 +206,9 @@ def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_ch
 ) -> None:
     plant(in_process, TRAINS, CONFIG.replace("[0.1, 0.2]", "[0.1, 0.5]"))
     counted(in_process, tmp_path, seconds=0.01)
+    path = timings.counts_path(in_process.folders.store, "paper", "decay")
+    former = {"experiment": "measurement", "settings": ["learning_rate=0.1"]}  # without parameters, of an old version
+    write_json(path, [*read_json(path), former])
     config = in_process.root / "replications/decay/config.yaml"
     done = CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
     assert done.stdout == "decay: 2 of 3 settings in reports/counts/paper/decay.json.\n"
