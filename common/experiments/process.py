@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from common.experiments.context import Clock
+from common.signals import answering
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers them
 
@@ -64,10 +65,5 @@ def stopping_at_checkpoints(clock: Clock) -> Iterator[None]:
                 os.write(2, b"\nEnding at the next checkpoint; Ctrl-C again ends at once.\n")
         clock.stop_requested = True
 
-    ending = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-    before = {number: signal.signal(number, stop) for number in ending if signal.getsignal(number) != signal.SIG_IGN}
-    try:
+    with answering((signal.SIGTERM, signal.SIGHUP, signal.SIGINT), stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

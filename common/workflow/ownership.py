@@ -25,6 +25,7 @@ from typing import Any
 from common.errors import UserError
 from common.files import as_json, peek_json
 from common.locks import Taken, lock
+from common.signals import answering
 from common.workflow.progress import lives
 
 MAKE = "REPLICATIONS_MAKE"
@@ -240,12 +241,8 @@ def passing_on(end: Callable[[int], None]) -> Iterator[list[int]]:
         came.append(number)
         end(number)
 
-    before = {number: signal.signal(number, handle) for number in ENDING if signal.getsignal(number) != signal.SIG_IGN}
-    try:
+    with answering(ENDING, handle):
         yield came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def end_steps_with_workflow() -> None:

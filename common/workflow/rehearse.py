@@ -21,6 +21,7 @@ from typing import Any
 from common.errors import UserError
 from common.experiments.replication import Replication
 from common.files import read_json_or, write_json
+from common.signals import answering
 from common.workflow.discovery import chosen, select
 from common.workflow.state import Folders
 
@@ -120,13 +121,8 @@ def _cleaning_up() -> Iterator[None]:
     def end(number: int, frame: Any) -> None:
         raise SystemExit(128 + number)
 
-    ending = (signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, end) for number in ending if signal.getsignal(number) != signal.SIG_IGN}
-    try:
+    with answering((signal.SIGTERM, signal.SIGHUP), end):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def rehearsals_path(folders: Folders, scale: str) -> Path:
