@@ -1,6 +1,7 @@
 """Memory that tensors hold, counted operation by operation: the same on every machine, whatever an allocator keeps."""
 
 import weakref
+from functools import cache
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 class LiveMemory(TorchDispatchMode):
     """Counts the bytes of all tensors on a device that an operation made or read and that are still alive.
 
+    An operation is one that reaches its kernel: one that is made of others is seen as these, in inference mode, too.
     Work space inside an operation is not seen, nor are tensors that no operation has touched.
 
     Attributes:
@@ -31,10 +33,17 @@ class LiveMemory(TorchDispatchMode):
         self._sizes: dict[int, int] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """The operation as it is; what goes in and comes out is counted."""
-        for tensor in (*args, *(kwargs or {}).values()):
+        """The operation as it is, in its parts where it has some."""
+        if not _of_parts(func):
+            return self.operation(func, args, kwargs or {})
+        with self:
+            return func.decompose(*args, **(kwargs or {}))
+
+    def operation(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What an operation returns; what goes in and comes out is counted."""
+        for tensor in (*args, *kwargs.values()):
             self._count(tensor)
-        found = func(*args, **(kwargs or {}))
+        found = func(*args, **kwargs)
         for tensor in tree_leaves(found):
             self._count(tensor)
         return found
@@ -59,3 +68,10 @@ class LiveMemory(TorchDispatchMode):
 
     def _forget(self, key: int) -> None:
         self.live -= self._sizes.pop(key, 0)
+
+
+@cache
+def _of_parts(func: Any) -> bool:
+    """Whether an operation is made of others; outside of inference mode none such comes as far as here."""
+    kernel = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+    return bool(kernel)

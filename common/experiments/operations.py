@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import conv_flop_count, flop_registry
 
 from common.experiments.live_memory import LiveMemory
 
@@ -15,13 +15,12 @@ aten = torch.ops.aten
 KINDS: Mapping[Any, str] = {
     aten.mm: "products",
     aten.addmm: "products",
-    aten.bmm: "batched_products",
-    aten.baddbmm: "batched_products",
     aten.convolution: "convolutions",
     aten._convolution: "convolutions",
     aten.convolution_backward: "convolutions",
 }
-"""Operations whose floating-point operations are counted, by the kind of work that they are."""
+"""Operations whose floating-point operations are counted, by the kind of work that they are; others that torch has a
+formula for are batched products."""
 
 GATHERING = frozenset({aten.index, aten.index_select, aten.gather, aten.embedding, aten.take})
 """Operations that read as much of their first argument as they return."""
@@ -31,9 +30,9 @@ class CountedOperations(LiveMemory):
     """Counts the operations on tensors of a device, as they reach its kernels: below autograd and `torch.func`.
 
     A product of (m × k) and (k × n) counts 2 m k n floating-point operations, a convolution as
-    `torch.utils.flop_counter` has it. Everything else is counted in the bytes that it reads and writes: each tensor
-    once, what is gathered as far as it is returned. Views move nothing and are counted as operations alone. What Python
-    or NumPy do is not seen, nor is what a kernel does inside.
+    `torch.utils.flop_counter` has it, and as many again for each gradient of it. Everything else is counted in the
+    bytes that it reads and writes: each tensor once, what is gathered as far as it is returned. Views move nothing and
+    are counted as operations alone. What Python or NumPy do is not seen, nor is what a kernel does inside.
 
     Attributes:
         amounts: `operations`, `bytes` moved by those that are no product, and floating-point operations by kind:
@@ -50,21 +49,29 @@ class CountedOperations(LiveMemory):
         super().__init__(device)
         self.amounts: Counter[str] = Counter()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """The operation as it is, counted."""
-        found = super().__torch_dispatch__(func, types, args, kwargs)
+    def operation(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What an operation returns, counted."""
+        found = super().operation(func, args, kwargs)
         self.amounts["operations"] += 1
         if func.is_view:
             return found
-        given, made = _tensors((args, kwargs or {})), _tensors(found)
+        given, made = _tensors((args, kwargs)), _tensors(found)
         packet = func.overloadpacket
-        if packet in KINDS:
+        if packet in flop_registry:
             double = any(tensor.dtype == torch.float64 for tensor in made)
-            flops = flop_registry[packet](*args, **(kwargs or {}), out_val=found)
-            self.amounts[KINDS[packet] + ("_double" if double else "")] += flops
+            kind = KINDS.get(packet, "batched_products") + ("_double" if double else "")
+            self.amounts[kind] += _flops(packet, args, kwargs, found)
         else:
             self.amounts["bytes"] += _size(made) + (_size(made) if packet in GATHERING else _size(given))
         return found
+
+
+def _flops(packet: Any, args: Any, kwargs: Any, found: Any) -> int:
+    if packet is aten.convolution_backward:  # torch's formula takes the groups of a gradient for one
+        gradient, inputs, weight, transposed, needed = args[0], args[1], args[2], args[7], args[10]
+        each = int(conv_flop_count(inputs.shape, weight.shape, gradient.shape, transposed))
+        return each * sum(map(bool, needed[:2]))
+    return int(flop_registry[packet](*args, **kwargs, out_val=found))
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:

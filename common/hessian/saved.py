@@ -23,9 +23,11 @@ def saved_bytes(compute: Callable[[], torch.Tensor], model: nn.Module) -> int:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda nothing: nothing):
         compute()
-    kept: dict[int, int] = {}
+    parts: dict[int, dict[int, int]] = {}  # of each memory, by where they begin
+    whole: dict[int, int] = {}
     for tensor in held:
-        storage = tensor.untyped_storage()
+        storage, begin = tensor.untyped_storage(), int(tensor.storage_offset())
         if (place := storage.data_ptr()) not in own:
-            kept[place] = max(kept.get(place, 0), min(tensor.nbytes, storage.nbytes()))
-    return sum(kept.values())
+            mine, whole[place] = parts.setdefault(place, {}), storage.nbytes()
+            mine[begin] = max(mine.get(begin, 0), tensor.nbytes)
+    return sum(min(sum(mine.values()), whole[place]) for place, mine in parts.items())

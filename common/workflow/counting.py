@@ -3,10 +3,9 @@
 import importlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -33,6 +32,8 @@ from common.workflow.timings import counts_path, kept_counts_path, parameters_di
 
 REAL_SECONDS = 60.0
 """Processor time in which a call that could be smaller is to tell progress twice at its real size."""
+DIGITS = 12
+"""Of a fraction, so that two calls know the same one."""
 MOST = 10
 """A call that tells progress so rarely that its parts are not seen in time goes on for so many times as long."""
 
@@ -42,6 +43,7 @@ class CountedContext(RehearsedContext):
 
     Attributes:
         marks: fraction of the call that was done, and the amounts counted until then.
+        ended: whether the call has come to its end, which may lie behind its last report.
     """
 
     counted: CountedOperations
@@ -50,6 +52,7 @@ class CountedContext(RehearsedContext):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.marks: list[tuple[float, dict[str, float]]] = []
+        self.ended = False
         self._since = 0.0
 
     def checkpoint(self, state: Any) -> None:
@@ -57,13 +60,13 @@ class CountedContext(RehearsedContext):
 
     def progress(self, done: float, total: float, message: str = "") -> None:
         """Note what has been counted."""
-        fraction, now = done / total if total else 1.0, time.process_time()
+        fraction, now = round(done / total, DIGITS) if total else 1.0, time.process_time()
         if self.marks and fraction <= self.marks[-1][0]:
             return
         self._since = self._since if self.marks else now
         self.marks.append((fraction, dict(self.counted.amounts)))
         enough = self.seconds if len(self.marks) > 2 * PARTS else MOST * self.seconds
-        if now - self._since > enough and len(self.marks) > 1:
+        if now - self._since > enough and len(self.marks) > 1 and fraction < 1.0:
             raise Enough
 
 
@@ -90,8 +93,7 @@ class Observed:
 
     def carried(self, more: "Observed", steps: float) -> "Observed":
         """From here to `more` is one step; so many of them, where both know the fraction."""
-        both = [fraction for fraction in self.marks if fraction in more.marks]
-        marks = {fraction: _carried(self.marks[fraction], more.marks[fraction], steps) for fraction in both}
+        marks = {at: _carried(mine, theirs, steps, steps) for at, mine, theirs in self._both(more)}
         return Observed(marks, self.peak + steps * (more.peak - self.peak))
 
     def times(self, factor: float) -> "Observed":
@@ -100,22 +102,37 @@ class Observed:
             {at: {name: factor * value for name, value in one.items()} for at, one in self.marks.items()}, self.peak
         )
 
-    def of_larger_batches(self, factor: int) -> dict[float, dict[str, float]]:
-        """The marks of a call with batches so many times as large, which needs so many times fewer operations."""
-        return {
-            at: {name: value / factor if name == "operations" else value for name, value in one.items()}
-            for at, one in self.marks.items()
-        }
+    def of_larger_batches(self, more: "Observed", grown: float, times: float) -> "Observed":
+        """With batches so many `times` as large, where those of `more` have `grown` to so many times.
+
+        What becomes less with them is done once a step, of which there are so many times fewer; what becomes more is
+        done for every example of a step.
+        """
+        fewer, larger = (1 - 1 / times) / (1 - 1 / grown), (times - 1) / (grown - 1)
+        marks = {at: _carried(mine, theirs, fewer, larger) for at, mine, theirs in self._both(more)}
+        return Observed(marks, self.peak + larger * (more.peak - self.peak))
+
+    def _both(self, other: "Observed") -> list[tuple[float, dict[str, float], dict[str, float]]]:
+        """The fractions that both know, and what was counted here and there."""
+        return [(at, mine, other.marks[at]) for at, mine in self.marks.items() if at in other.marks]
 
     @property
     def suffices(self) -> bool:
         """Whether the whole call follows from it."""
-        return 1.0 in self.marks or len(self.marks) > 1
+        return (1.0 in self.marks or len(self.marks) > 1) and all(
+            amount >= 0 for amounts in self.marks.values() for amount in amounts.values()
+        )
 
 
-def _carried(here: Mapping[str, float], there: Mapping[str, float], steps: float) -> dict[str, float]:
-    names = {**here, **there}
-    return {name: here.get(name, 0) + steps * (there.get(name, 0) - here.get(name, 0)) for name in names}
+def _carried(here: Mapping[str, float], there: Mapping[str, float], down: float, up: float) -> dict[str, float]:
+    """Each amount carried on from here to there, by so many steps where it falls and where it rises."""
+    steps = {name: there.get(name, 0) - here.get(name, 0) for name in {**here, **there}}
+    found = {name: here.get(name, 0) + step * (down if step < 0 else up) for name, step in steps.items()}
+    for double in ("", "_double"):  # torch multiplies one matrix in one way and several in another
+        one, several = f"products{double}", f"batched_products{double}"
+        if min(found.get(one, 0), found.get(several, 0)) < 0:
+            found |= {one: 0, several: found[one] + found[several]}
+    return found
 
 
 @dataclass(frozen=True)
@@ -168,12 +185,14 @@ class Counter:
             try:
                 with suppress(Enough):
                     module.run(context.runs, context)
-                    context.marks = [*context.marks, (1.0, dict(counted.amounts))]
+                    context.ended = True
+                    context.marks.append((1.0, dict(counted.amounts)))
             finally:
                 context.close()
                 workspace.clear()
                 process.release()
-        found = Observed(dict(context.marks), counted.peak)
+        marks = {at: amounts for at, amounts in context.marks if at < 1.0 or context.ended}
+        found = Observed(marks, counted.peak)
         if not found.suffices:
             raise UserError(f"it did not tell progress twice in {seconds:g} s of a core")
         return found
@@ -185,8 +204,8 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     `marks` are what had been counted when a fraction of the call was done, the last one, 1, of a call that ended. Of a
     call with more than `SEEDS + 1` seeds the first and the first two are counted, and carried on to all. A call that
     fails, because what it starts from was shortened or for want of memory, or whose steps take too long
-    (`REAL_SECONDS`), is counted with its sizes divided, and with twice those, and carried on to the real ones. Batches
-    are divided as in a rehearsal: an epoch holds the same products, in more operations; the memory is not told then.
+    (`REAL_SECONDS`), is counted with its sizes divided, and with twice those, and carried on to the real ones. So are
+    batches that a rehearsal divides.
     """
     first = call.runs[0]
     real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
@@ -194,36 +213,44 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     if lacking := provide(real, counter.results, runs, stage.results(1)):
         return {"reason": lacking[0]}
 
-    def of(seconds: float, change: Callable[[Run], Run]) -> Observed:
-        changed = replace(call, runs=tuple(map(change, call.runs)))
-        return counter.of_call(changed, list(map(change, runs)), seconds)
+    def of(seconds: float, size: int, batches: int) -> Observed:
+        def light(run: Run) -> Run:
+            run = real.changed(run, "batches", factor=batches)
+            return real.changed(run, "sizes", factor=size) if size else run
 
-    def light(run: Run, factor: int = 0) -> Run:
-        run = real.changed(run, "batches")
-        return real.changed(run, "sizes", factor=factor) if factor else run
+        lighter = replace(call, runs=tuple(map(light, call.runs)))
+        return counter.of_call(lighter, list(map(light, runs)), seconds)
 
-    times = real.times_as_large(first)
+    def of_real_batches(seconds: float, size: int = 0) -> Observed:
+        times, half = (real.times_as_large(first, "batches", factor) for factor in (1, 2))
+        if times == 1:
+            return of(seconds, size, 1)
+        found = of(seconds, size, 1).of_larger_batches(of(seconds, size, 2), times / half, times)
+        if not found.suffices:
+            raise UserError("what it takes with two sizes of batches cannot be carried on to the real one")
+        return found
+
+    times, half = (real.times_as_large(first, "sizes", factor) for factor in (1, 2))
     try:
-        found = of(REAL_SECONDS if times > 1 else math.inf, light)
+        found = of_real_batches(REAL_SECONDS if times > 1 else math.inf)
     except Exception as error:
         if times == 1:
             return {"reason": told(error, stage.folders.root)}
         try:
-            small, twice = (of(math.inf, partial(light, factor=factor)) for factor in (1, 2))
+            small, twice = (of_real_batches(math.inf, factor) for factor in (1, 2))
         except Exception as other:
             both = (told(error, stage.folders.root), told(other, stage.folders.root))
             return {"reason": "; with small sizes: ".join(both)}
-        carried = small.carried(twice, times - 1)
+        carried = small.carried(twice, (times - 1) / (times / half - 1))
         found = carried if carried.suffices else small.times(times)
-    divisor = real.batch_divisor(first)
-    marks = sorted(found.of_larger_batches(divisor).items())
+    marks = sorted(found.marks.items())
     kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)
     return {
         "experiment": first.experiment,
         "settings": list(call.settings),
         "runs": len(runs),
         "marks": [[fraction, amounts] for fraction, amounts in kept],
-        "peak_gb": found.peak / 1e9 if divisor == 1 else 0.0,
+        "peak_gb": found.peak / 1e9,
         "code": replication.code_digest(first.experiment, "run"),
         "parameters": {
             setting(run): parameters_digest(run)
@@ -240,25 +267,24 @@ def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any
 
 
 def record_counts(replication: Replication, scale: str, folders: Folders) -> str:
-    """Write what was counted here into reports/counts/, which is kept in git, and leave out what no run has any more.
+    """Write what was counted here of the present code into reports/counts/, and leave out what no run has any more.
 
     Returns:
         A line that says how many settings stand there.
     """
     path = kept_counts_path(replication, scale)
-    entries: list[Mapping[str, Any]] = read_json_or(path, [])
-    for found in read_json_or(counts_path(folders.store, scale, replication.name), []):
-        if "parameters" in found:  # of an earlier version it cannot be known what it was counted with
-            entries = _with(entries, found)
     runs = [run for name in replication.experiments for run in replication.runs(name, scale)]
-    now = {(run.experiment, setting(run)): parameters_digest(run) for run in runs}
-    kept = [
-        entry
-        for entry in entries
-        if any(now.get((entry["experiment"], name)) == digest for name, digest in entry["parameters"].items())
-    ]
-    write_json(path, kept)
-    settings = sum(len(entry["settings"]) for entry in kept)
+    now = {(run.experiment, setting(run), parameters_digest(run)) for run in runs}
+
+    def known(entry: Mapping[str, Any]) -> set[tuple[str, str, str]]:
+        return now & {(entry["experiment"], *pair) for pair in entry.get("parameters", {}).items()}
+
+    entries: list[Mapping[str, Any]] = list(filter(known, read_json_or(path, [])))
+    for found in filter(known, read_json_or(counts_path(folders.store, scale, replication.name), [])):
+        if found["code"] == replication.code_digest(found["experiment"], "run"):
+            entries = _with(entries, found)
+    write_json(path, entries)
+    settings = len(set().union(*map(known, entries)))
     return f"{replication.name}: {settings} of {len(now)} settings in {path.relative_to(replication.root)}."
 
 

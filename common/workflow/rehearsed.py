@@ -75,10 +75,11 @@ class Rehearsed(Replication):
             settings |= {name: _shorter(self._value(run, name), value) for name, value in rehearsal.lengths.items()}
         return replace(run, settings=settings)
 
-    def times_as_large(self, run: Run) -> float:
-        """How many times as large the first of its sizes is as a rehearsal has it."""
-        small, sizes = self.changed(run, "sizes"), list(self.experiment(run.experiment).rehearsal.sizes)
-        return float(self._value(run, sizes[0]) / self._value(small, sizes[0])) if sizes else 1.0
+    def times_as_large(self, run: Run, group: Literal["sizes", "batches"], factor: int = 1) -> float:
+        """How many times as large the first of its sizes or batches is as a rehearsal of a factor has it."""
+        names = list(getattr(self.experiment(run.experiment).rehearsal, group))
+        small = self.changed(run, group, factor=factor)
+        return float(self._value(run, names[0]) / self._value(small, names[0])) if names else 1.0
 
     def divided(self, run: Run) -> int:
         """By how much the sizes of a run are divided: all of them, or none where one would be too small."""
@@ -95,9 +96,9 @@ class Rehearsed(Replication):
         """By how much the sizes of a run or of what it starts from are divided."""
         return max([self.divided(run), *map(self.divisor, self.real.needed(run).values())])
 
-    def batch_divisor(self, run: Run) -> int:
+    def batch_divisor(self, run: Run) -> float:
         """By how much the batches of a run are divided."""
-        return max(self.experiment(run.experiment).rehearsal.batches.values(), default=1)
+        return self.times_as_large(run, "batches")
 
     def _value(self, run: Run, name: str) -> Any:
         """A parameter of a run, where config.yaml sets none the default."""
@@ -109,7 +110,7 @@ class Rehearsed(Replication):
 
 
 def _divided(size: int, by: int, factor: int) -> int:
-    return min(max(size * factor // by, 1), size)
+    return min(factor * max(size // by, 1), size)
 
 
 def _shorter(real: Any, given: Any) -> Any:

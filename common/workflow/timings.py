@@ -5,6 +5,7 @@ The time of a run comes from the first of these that there is:
 1. recorded runs of the same setting (all axes but the seed) at this scale;
 2. a trial of that setting (`replicate plan --trial`): the first seconds of the real thing;
 3. the operations of that setting (`replicate plan --count`): those of its first progress, at the rates of a device;
+   (for a job that asks for a GPU, where the caller names one, before what a CPU was timed on);
 4. recorded runs of other settings of the experiment at this scale;
 5. `minutes` of config.yaml, which is of one core of the reference machine;
 6. the job's time limit, `runtime` of config.yaml: it costs at most that.
@@ -82,10 +83,12 @@ class Timings:
     def run(self, run: Run, job: Job) -> Estimate:
         """Seconds of one run as a part of its job."""
         resources = self.replication.experiment(run.experiment).resources_at(self.scale)
+        timed = self._recorded(run, resources) or self._tried(run, resources)
+        if timed is not None and not (self.gpu and resources.gpus and timed.basis.endswith("(cpu)")):
+            return timed
         return (
-            self._recorded(run, resources)
-            or self._tried(run, resources)
-            or self.counted(run, resources)
+            self.counted(run, resources)
+            or timed
             or self._recorded_elsewhere(run, resources)
             or self._planned(run, job, resources)
         )
@@ -188,7 +191,7 @@ class Timings:
     def _taken(self, amounts: Mapping[str, float], gpu: Device | None) -> tuple[float, float, float]:
         """What counted operations take: estimate, lower and upper bound."""
         if gpu is not None:
-            return gpu_seconds(amounts, gpu, self._core)
+            return gpu_seconds(amounts, gpu, rates(reference().seconds))
         seconds = core_seconds(amounts, self._core)
         return seconds, seconds / COUNTED_SPREAD, seconds * COUNTED_SPREAD
 

@@ -33,6 +33,34 @@ def test_a_convolution_and_its_gradients_count_every_multiplication_with_every_w
     assert counted.amounts["convolutions"] == 3 * 2 * (2 * 4 * 8 * 8) * (3 * 3 * 3)
 
 
+def test_the_groups_of_a_convolution_are_convolutions_of_their_own() -> None:
+    counts = {}
+    for members in (1, 5):
+        images = torch.ones(2, 3 * members, 8, 8, requires_grad=True)
+        kernel = torch.ones(4 * members, 3, 3, 3, requires_grad=True)
+        with CountedOperations(CPU) as counted:
+            torch.nn.functional.conv2d(images, kernel, groups=members).sum().backward()
+        counts[members] = counted.amounts["convolutions"]
+    assert counts[5] == 5 * counts[1] == 5 * 3 * 2 * (2 * 4 * 6 * 6) * (3 * 3 * 3)
+
+
+def test_inference_mode_counts_the_same_operations() -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.Linear(144, 10))
+    counts = []
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode(), CountedOperations(CPU) as counted:
+            model(torch.ones(5, 3, 8, 8))
+        counts.append((counted.amounts, counted.peak))
+    assert counts[0] == counts[1]
+    assert counts[0][0]["products"] == 5 * 2 * 144 * 10
+
+
+def test_what_torch_has_another_formula_for_is_a_batched_product() -> None:
+    with CountedOperations(CPU) as counted:
+        torch.baddbmm(torch.ones(2, 7, 5), torch.ones(2, 7, 3), torch.ones(2, 3, 5))
+    assert counted.amounts["batched_products"] == 2 * (2 * 7 * 3 * 5)
+
+
 def test_an_ensemble_is_one_batched_product_and_float64_is_told_apart() -> None:
     members, inputs = torch.ones(6, 5, 3), torch.ones(6, 7, 5)
     with CountedOperations(CPU) as counted:

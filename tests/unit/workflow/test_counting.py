@@ -181,24 +181,45 @@ def test_a_call_that_is_shorter_at_a_larger_rate_is_counted_once_for_all(in_proc
     assert seconds[0] == pytest.approx(2 * seconds[1])
 
 
-def test_small_batches_hold_the_same_products_in_more_operations(in_process: Project, tmp_path: Path) -> None:
-    body = """
+@pytest.mark.parametrize("length", ["64 // run.steps", "10"])
+def test_what_small_batches_hold_is_carried_on_to_the_real_ones(
+    in_process: Project, tmp_path: Path, length: str
+) -> None:
+    """An epoch of steps, or ten of them, each with a product of its batch and an update of weights."""
+    body = f"""
     run = runs[0]
-    images = 64
-    for begin in range(0, images, run.steps):
-        torch.ones(run.steps, 6) @ torch.ones(6, 5)
-        context.progress(begin + run.steps, images)
+    weights = torch.ones(6, 5)
+    for step in range({length}):
+        torch.ones(run.steps, 6) @ weights
+        weights.mul_(0.9)
+        context.progress(step + 1, {length})
     """
 
-    def whole(divided_by: int) -> dict[str, float]:
+    def whole(divided_by: int) -> dict[str, object]:
         rehearsal = f"  rehearsal: {{batches: {{steps: {divided_by}}}}}\n  resources:"
         config = CONFIG.replace("  resources:", rehearsal, 1).replace("4000", "32").replace("seed: 4}", "seed: 1}")
         plant(in_process, body, config)
         (found,) = counted(in_process, tmp_path, seconds=100)
-        (_, amounts) = found["marks"][-1]
-        return amounts
+        return {"amounts": found["marks"][-1][1], "peak_gb": pytest.approx(found["peak_gb"])}
 
-    assert whole(8) == whole(1) | {"bytes": whole(8)["bytes"]}
+    assert whole(8) == whole(100) == whole(1)  # 32 by 100 is 1
+
+
+def test_what_comes_after_the_last_report_of_progress_is_counted_for_every_seed(
+    in_process: Project, tmp_path: Path
+) -> None:
+    body = """
+    for step in range(400):
+        torch.ones(len(runs), 2, 3) @ torch.ones(3, 5)
+        context.progress(step + 1, 400)
+    for run in runs:
+        torch.ones(100, 3) @ torch.ones(3, 5)
+    """
+    plant(in_process, body, CONFIG.replace("seed: 4}", "seed: 20}"))
+    (found,) = counted(in_process, tmp_path, seconds=100)
+    ((fraction, amounts),) = found["marks"]
+    assert (fraction, products(amounts)) == (1.0, 20 * (400 * 2 * 2 * 3 * 5 + 2 * 100 * 3 * 5))
+    assert min(amounts.values()) >= 0
 
 
 def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_change(
@@ -208,11 +229,17 @@ def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_ch
     counted(in_process, tmp_path, seconds=0.01)
     path = timings.counts_path(in_process.folders.store, "paper", "decay")
     former = {"experiment": "measurement", "settings": ["learning_rate=0.1"]}  # without parameters, of an old version
-    write_json(path, [*read_json(path), former])
+    (mine,) = read_json(path)
+    write_json(path, [mine, former])
     config = in_process.root / "replications/decay/config.yaml"
     done = CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
     assert done.stdout == "decay: 2 of 3 settings in reports/counts/paper/decay.json.\n"
-    timings.counts_path(in_process.folders.store, "paper", "decay").unlink()
+    other = {"learning_rate=0.1": "00000000", "learning_rate=0.5": "00000000"}
+    for worse in ({**mine, "code": "00000000"}, {**mine, "parameters": other}):  # neither replaces what git keeps
+        write_json(path, [worse])
+        CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
+        assert read_json(in_process.root / "reports/counts/paper/decay.json") == [mine]
+    path.unlink()
 
     def basis() -> tuple[str, ...]:
         (found,) = [
