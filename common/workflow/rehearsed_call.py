@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from common.experiments.outcomes import COMPUTED, Outcome, Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
 from common.files import read_json_or, write_json
+from common.hessian import traces
+from common.hessian.estimates import Accuracy
 from common.workflow.footprint import Footprint, at_once, peak_gb, reset_peak, shortage
 from common.workflow.made_data import files_or_made
 from common.workflow.rehearsed import Rehearsal, Rehearsed, provide, rehearsed
@@ -154,7 +156,7 @@ class Stub:
         lacking = provide(self.replication, self.results, self.runs, self.stage.results(self.replication.factor))
         if lacking:
             return Outcome("blocked", lacking[0])
-        with LiveMemory(self.stage.device) as memory:
+        with short_measurements(), LiveMemory(self.stage.device) as memory:
             outcome = self._execute(memory, interrupt if self._interrupted else None)
             self.begun = self._footprint(memory)
             if outcome.status == "unfinished":
@@ -196,7 +198,8 @@ class Stub:
         workspace.clear()
         module = sys.modules[self.replication.module(self.runs[0].experiment)]
         files = files_or_made(self.stage.scratch / "made", self.made)
-        with LiveMemory(self.stage.device) as memory, patch.object(common.datasets, "files", files):
+        made = patch.object(common.datasets, "files", files)
+        with short_measurements(), LiveMemory(self.stage.device) as memory, made:
             context = self._maker(memory, leave)(
                 [(run, parameters_of(run, self.replication)) for run in self.runs],
                 workspace,
@@ -220,6 +223,13 @@ class Stub:
             return context
 
         return make
+
+
+@contextmanager
+def short_measurements() -> Iterator[None]:
+    """Within: the toolkit's estimates end with their first draws, a trace with a few passes: as large, less exact."""
+    with patch.object(Accuracy, "draws_wanted", lambda *known: 0), patch.object(traces, "MINIMUM_SPREAD", 2):
+        yield
 
 
 def _compared(stage: Stage, replication: Rehearsed, call: Rehearsal, before: Outcome) -> Outcome:

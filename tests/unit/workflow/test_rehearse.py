@@ -144,6 +144,21 @@ def test_a_call_that_is_well_is_interrupted_resumed_and_counted(in_process: Proj
     assert not in_process.root.joinpath("results", "paper").exists()
 
 
+def test_estimates_of_the_toolkit_end_with_their_first_draws(in_process: Project, tmp_path: Path) -> None:
+    body = """
+    from common.hessian import Problem, trace
+    data = torch.randn(40, 3), torch.randn(40, 2)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+    found = trace(Problem(model, torch.nn.MSELoss(), data), relative_error=1e-6)
+    for run in runs:
+        context.record(run, passes=found.passes)
+    assert (found.passes, found.converged) == (2, False), found
+    """
+    plant(in_process, body)
+    found = rehearsing(in_process, tmp_path)["descent"]
+    assert (found.status, found.reason) == ("ok", "")
+
+
 def test_a_call_that_needs_45_gb_is_refused_with_what_would_fit(in_process: Project, tmp_path: Path) -> None:
     body = TRAINS.replace("MOVED", "momentum.to(context.device)")
     plant(in_process, body, CONFIG.replace("  resources:", "  base: {images: 1500000}\n  resources:", 1))
