@@ -191,7 +191,9 @@ def plan(
         return
     jobs = [job for replication in each for job in plan_of(replication, chosen, folders.store, asked)]
     priced = [cost for replication in each for cost in costs(replication, chosen, folders.store, device_factor, gpu)]
-    found = [cost for cost in priced if asked(cost.paper, cost.experiment)]
+    due = [cost for cost in priced if asked(cost.paper, cost.experiment)]
+    names = {(cost.paper, name) for cost in due for name in (cost.experiment, *cost.needs)}
+    found = [cost for cost in priced if (cost.paper, cost.experiment) in names]
     if json:
         print(as_json(plan_rows(jobs)), end="")
     else:

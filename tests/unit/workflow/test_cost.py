@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from common.cli import app
 from common.experiments import calibration
 from common.experiments.calibration import Calibration, reference
 from common.experiments.grid import Job, Run
@@ -221,6 +223,18 @@ def test_the_command_refuses_a_plan_whose_upper_bound_is_above_its_budget_and_sa
     assert "decay/descent" in kept_none
     assert "decay/measurement" in kept_none
     assert costly.replicate("plan", "--scale", "laptop", "--budget", "0.41").returncode == 0
+
+
+def test_the_budget_of_an_experiment_holds_what_it_starts_from(
+    costly: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(costly.root)
+    planned = ["plan", "--scale", "laptop", "--budget", "0.3"]
+    refused = CliRunner().invoke(app, [*planned, "decay/measurement"])
+    assert "the plan may take 0.4 GPU hours, more than the budget of 0.3" in str(refused.exception)
+    assert "decay/descent " in refused.stdout
+    alone = CliRunner().invoke(app, [*planned, "decay/descent"]).stdout.partition("In all")[0]
+    assert "decay/measurement " not in alone
 
 
 def test_a_trial_runs_the_real_thing_for_a_while_and_the_plan_rests_on_it(project: Project) -> None:
