@@ -143,7 +143,9 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """The content of a JSON file; raises `UserError` naming the file if it cannot be parsed."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not JSON (its bytes are not UTF-8); delete the file to have it rebuilt.") from error
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path}:{error.lineno}: not JSON ({error.msg}); delete the file to have it rebuilt."
@@ -153,6 +155,14 @@ def read_json(path: Path) -> Any:
 def read_json_or(path: Path, otherwise: Any) -> Any:
     """`read_json` of a file that may not be there."""
     return read_json(path) if path.is_file() else otherwise
+
+
+def read_entries(path: Path) -> list[dict[str, Any]]:
+    """The mappings that a JSON file lists, none where it is not there; raises `UserError` if it holds anything else."""
+    found = read_json_or(path, [])
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise UserError(f"{path}: not a list of entries; delete the file to have it rebuilt.")
+    return found
 
 
 def peek_json(path: Path) -> Any:

@@ -52,7 +52,7 @@ def shortage(one: Footprint, all_seeds: Footprint, seeds: int, room: float) -> s
     needs = f"its {seeds} seeds at once need" if seeds > 1 else "it needs"
     helps = f"; {many} at a time would fit" if many else ""
     alone = f"; one alone needs {one.total / 1e9:.1f} GB" if seeds > 1 and not many else ""
-    return f"{needs} {all_seeds.total / 1e9:.1f} GB of {room / 1e9:.1f} GB that there are{helps}{alone}"
+    return f"{needs} {all_seeds.total / 1e9:.1f} GB of {room / 1e9:.1f} GB that tensors may take{helps}{alone}"
 
 
 def available_gb(device: torch.device) -> float:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import yaml
 
@@ -16,10 +17,12 @@ from common.experiments.calibration import REFERENCE, STEPS, here, noted_step, r
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.files import as_json, read_json, read_json_or, write_atomically
+from common.files import as_json, read_entries, read_json, write_atomically
 from common.sources import read_yaml
 from common.workflow.devices import Device
+from common.workflow.discovery import make_importable
 from common.workflow.rehearse import rehearsals_path
+from common.workflow.rehearsed import rehearsals
 from common.workflow.state import Folders
 from common.workflow.timings import Timings
 
@@ -92,11 +95,15 @@ def longest_jobs(replication: Replication, scale: str, results: Results, gpu: De
 
 def rehearsed_memory(replication: Replication, scale: str, folders: Folders) -> dict[str, int | str]:
     """MB of a job of each experiment that asks for no GPU, or why that is not known."""
-    told = read_json_or(rehearsals_path(folders, scale), [])
+    make_importable(replication.root)
+    lines = read_entries(rehearsals_path(folders, scale))
+    of = ("paper", "experiment", "setting", "code")
+    told = {tuple(map(line.get, of)): line.get("counted_gb") for line in lines}
     found: dict[str, int | str] = {}
     for name in replication.experiments:
-        mine = [line for line in told if (line["paper"], line["experiment"]) == (replication.name, name)]
-        calls = [line["counted_gb"] for line in mine if "status" in line]
+        code = replication.code_digest(name, "run")
+        settings = [call.name for call in rehearsals(replication, name, scale)]
+        calls: list[Any] = [told.get((replication.name, name, setting, code)) for setting in settings]
         if replication.experiment(name).resources_at(scale).gpus:
             found[name] = "stays: it is of the host of a GPU"
         elif not calls or not all(calls):

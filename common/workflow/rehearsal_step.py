@@ -84,7 +84,8 @@ def _counted(stage: Stage, replication: Replication, call: Rehearsal) -> dict[st
 
 
 def _rehearsed(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
-    return asdict(rehearse(stage, replication, call))
+    found = asdict(rehearse(stage, replication, call))
+    return {**found, "code": replication.code_digest(found["experiment"], "run")}
 
 
 def _analysed(stage: Stage, replication: Replication, experiment: str, scale: str) -> dict[str, Any]:

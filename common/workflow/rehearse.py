@@ -20,7 +20,7 @@ from typing import Any
 
 from common.errors import UserError
 from common.experiments.replication import Replication
-from common.files import read_json_or, write_json
+from common.files import read_entries, write_json
 from common.signals import answering
 from common.workflow.discovery import chosen, select
 from common.workflow.state import Folders
@@ -131,12 +131,16 @@ def rehearsals_path(folders: Folders, scale: str) -> Path:
 
 
 def keep(found: Sequence[Mapping[str, Any]], folders: Folders, scale: str) -> Path:
-    """Write what was found, beside what was found of other experiments before."""
+    """Write what was found, beside what was found of other calls before."""
     path = rehearsals_path(folders, scale)
-    told = {(line["paper"], line["experiment"]) for line in found}
-    before = [line for line in read_json_or(path, []) if (line["paper"], line["experiment"]) not in told]
-    write_json(path, [*before, *found])
+    told = set(map(_call, found))
+    write_json(path, [*(line for line in read_entries(path) if _call(line) not in told), *found])
     return path
+
+
+def _call(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Of which call a line tells; without a setting, of the metrics and figures of an experiment."""
+    return tuple(map(line.get, ("paper", "experiment", "setting")))
 
 
 def _process(folders: Folders, terms: Terms, stated: Mapping[str, Any], first: int) -> Told:
@@ -175,6 +179,8 @@ def _told(process: "subprocess.Popen[bytes]", answers: Path, seconds: float) -> 
             time.sleep(LOOK)
             continue
         if begun is None:
+            if late and not seen:
+                raise UserError(f"the rehearsal did not begin within {START_SECONDS:g} s")
             if process.returncode:
                 raise UserError(f"the rehearsal ended before its end: {_death(process, answers)}")
             return None

@@ -1,5 +1,6 @@
 """One call, rehearsed: its stub begun, interrupted, resumed and ended, its memory counted, its first steps timed."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from common.experiments.live_memory import LiveMemory
 from common.experiments.outcomes import COMPUTED, Outcome, Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
-from common.files import read_json_or, write_json
+from common.files import read_entries, write_json
 from common.hessian import traces
 from common.hessian.estimates import Accuracy
 from common.workflow.footprint import Footprint, at_once, peak_gb, reset_peak, shortage
@@ -252,7 +253,8 @@ def _count(found: Rehearsing, stage: Stage, replication: Replication, call: Rehe
         return
     found.counted_gb = (round(one.total / 1e9, 3), round(all_seeds.total / 1e9, 3))
     found.fitting = {gb: at_once(one, all_seeds, call.seeds, SPARE * gb * 1e9) for gb in GPUS_GB}
-    found.reason = shortage(one, all_seeds, call.seeds, stage.available_gb * 1e9)
+    share = SPARE if stage.device.type == "cuda" else 1.0
+    found.reason = shortage(one, all_seeds, call.seeds, share * stage.available_gb * 1e9)
     found.status = "refused" if found.reason else "ok"
 
 
@@ -292,14 +294,16 @@ def _time(found: Rehearsing, stage: Stage, replication: Replication, call: Rehea
         return
     conditions = Conditions(unshortened, results, stage.device)
     job = Job(replication.name, first.experiment, first.scale, tuple(runs))
-    with patch.object(common.datasets, "files", files_or_made(stage.scratch / "made", [])):
+    files = files_or_made(stage.scratch / "made", [])
+    with patch.object(common.datasets, "files", files), patch.dict(os.environ):
+        os.environ.pop("REPLICATIONS_CHECKPOINT_SECONDS", None)  # as many checkpoints as the real call writes
         trial = timed(conditions, job, stage.seconds)
     if "reason" in trial:
         found.untimed = " ".join(trial["reason"].split())
         return
     found.real_seconds = (trial["seconds"], trial["lower"], trial["upper"])
     path = trials_path(stage.folders.store, first.scale, replication.name)
-    kept = {(entry["experiment"], entry["setting"]): entry for entry in read_json_or(path, [])}
+    kept = {(entry.get("experiment"), entry.get("setting")): entry for entry in read_entries(path)}
     kept[(trial["experiment"], trial["setting"])] = trial
     write_json(path, list(kept.values()))
 

@@ -37,6 +37,8 @@ class OnHost(torch.Tensor):
 def _done(func: Any, args: Any, kwargs: Any) -> Any:
     """What an operation on tensors of which some lie on the host makes, on the host where all do."""
     name = getattr(func, "__name__", "")
+    if name == "__getitem__" and not isinstance(args[0], OnHost):  # a device takes indices from the host
+        return func(*args, **kwargs)
     tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.dim()]
     here = [isinstance(tensor, OnHost) for tensor in tensors]
     if any(here) and not all(here) and name not in _CROSSING:
@@ -52,7 +54,7 @@ def _done(func: Any, args: Any, kwargs: Any) -> Any:
     return tree_map_only(torch.Tensor, _on_host, found) if any(here) else found
 
 
-_CROSSING = ("copy_", "__getitem__", "__setitem__", "to", "set_", "__get__", "__set__")
+_CROSSING = ("copy_", "__setitem__", "to", "set_", "__get__", "__set__")
 """What torch does between host and device."""
 
 

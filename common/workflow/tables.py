@@ -205,11 +205,18 @@ def rehearsal_line(line: Mapping[str, Any]) -> str:
     made = f" (made: {', '.join(line['made'])})" if line["made"] else ""
     counted = line.get("counted_gb")
     memory = f", {counted[1]:.2f} GB" if counted else ""
-    return f"{name}/{line['setting']}: {line['status']}{memory}{': ' if line['reason'] else ''}{line['reason']}{made}"
+    said = f"{line['status']}{memory}{_too_small(line)}{': ' if line['reason'] else ''}{line['reason']}{made}"
+    return f"{name}/{line['setting']}: {said}"
+
+
+def _too_small(line: Mapping[str, Any]) -> str:
+    """The GPUs that do not hold all seeds of a call at once, and how many they hold."""
+    held = [f"{gb} GB GPU: {many}" for gb, many in line.get("fitting", {}).items() if many < line["seeds"]]
+    return f" ({', '.join(held)} of {line['seeds']} seeds)" if held else ""
 
 
 def rehearsal_table(found: Sequence[Mapping[str, Any]]) -> None:
-    """Print what came of a rehearsal: a line an experiment, then each call that is not ok with its sentence."""
+    """Print what came of a rehearsal: a line an experiment, then each call that is not ok, or not on each GPU."""
     outcomes = ("ok", "refused", "unavailable", "failed")
     table = _table(["experiment", ">calls", *(f">{status}" for status in outcomes), ">memory", ">measured", "made"])
     calls = [line for line in found if "setting" in line]
@@ -224,7 +231,7 @@ def rehearsal_table(found: Sequence[Mapping[str, Any]]) -> None:
     console = _console(table)
     console.print(table)
     for line in found:
-        if line.get("analysis") or line.get("status", "ok") != "ok":
+        if line.get("analysis") or line.get("status", "ok") != "ok" or _too_small(line):
             console.print(escape(rehearsal_line(line)))
     console.print(
         "memory: tensors of the largest real call, counted; measured: the peak of its rehearsal. Nothing of it enters "

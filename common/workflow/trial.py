@@ -12,7 +12,7 @@ from common.experiments.grid import Job, Run, together
 from common.experiments.identity import Identities
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
-from common.files import published, read_json, read_json_or, write_json
+from common.files import published, read_entries, read_json, write_json
 from common.workflow.discovery import find, make_importable
 from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
 from common.workflow.state import Folders
@@ -32,7 +32,7 @@ def try_calls(replication: Replication, scale: str, folders: Folders, seconds: f
     are out of reach, it tells no progress) is named with the reason.
     """
     path = trials_path(folders.store, scale, replication.name)
-    kept = {(entry["experiment"], entry["setting"]): entry for entry in read_json_or(path, [])}
+    kept = {(entry.get("experiment"), entry.get("setting")): entry for entry in read_entries(path)}
     for runs in distinct_calls(replication, scale, folders.store):
         found = _in_a_process(replication, scale, folders, runs[0], seconds)
         name = f"{replication.name}/{runs[0].experiment}/{setting(runs[0])}"

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from common import files
+from common.errors import UserError
 from common.files import (
     atomic_path,
     peek_json,
     published,
+    read_entries,
     remove_abandoned,
     remove_temporary_files,
     status_of,
@@ -181,3 +183,14 @@ def test_a_file_is_as_readable_as_its_owner_wants(tmp_path: Path, monkeypatch: p
     write_atomically(tmp_path / "plain", "ours")
     assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "plain").stat().st_mode & 0o777 == 0o666 & ~before
+
+
+@pytest.mark.parametrize("content", [b"null", b"{}", b"[1]", b'[{"a": 1}, null]', b"[", b"\xff\xfe[]"])
+def test_what_lists_no_entries_is_one_sentence_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "entries.json"
+    assert read_entries(path) == []
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"entries\.json.*: not .*; delete the file to have it rebuilt\.$"):
+        read_entries(path)
+    write_json(path, [{"a": "é"}])
+    assert read_entries(path) == [{"a": "é"}]

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from common.errors import UserError
 from common.experiments import calibration
 from common.experiments.calibration import Calibration, machine, reference
+from common.experiments.replication import Replication
 from common.files import sha256_of
 from common.workflow import record_resources as module
 from common.workflow.record_resources import (
@@ -15,9 +17,11 @@ from common.workflow.record_resources import (
     record_minutes,
     record_steps,
     recorded_minutes,
+    rehearsed_memory,
     with_stated,
 )
 from common.workflow.rehearse import keep
+from common.workflow.rehearsed import rehearsals
 from common.workflow.timings import Estimate, Timings
 from tests.conftest import Project
 
@@ -136,12 +140,46 @@ def planned(project: Project, monkeypatch: pytest.MonkeyPatch, minutes: float, b
     monkeypatch.setattr(Timings, "run", lambda *_: estimate)
 
 
+def two_kinds(project: Project) -> Replication:
+    """The paper, `descent` with two kinds of calls."""
+    project.edit("config.yaml", "seed: 5\n  together", "seed: 5\n    pause: [0, 0.5]\n  together")
+    project.edit("config.yaml", "match: [learning_rate, seed]", "match: [learning_rate, seed], where: {pause: 0}")
+    return project.replication()
+
+
+def told(paper: Replication) -> list[dict[str, Any]]:
+    """What a rehearsal tells of the calls of `descent`."""
+    call = {"paper": "decay", "experiment": "descent", "status": "ok", "code": paper.code_digest("descent", "run")}
+    names = [call.name for call in rehearsals(paper, "descent", "paper")]
+    sizes = ([0.5, 2.0], [1.0, 7.0])
+    return [{**call, "setting": name, "counted_gb": gb} for name, gb in zip(names, sizes, strict=True)]
+
+
+LOST = {"paper": "decay", "experiment": "descent", "status": "failed", "reason": "late", "seeds": 0, "made": []}
+
+
+@pytest.mark.parametrize("lacks", ["nothing", "a call", "a memory", "its code", "every entry"])
+def test_memory_is_known_if_all_calls_of_this_code_were_rehearsed_well(in_process: Project, lacks: str) -> None:
+    paper = two_kinds(in_process)
+    first, second = told(paper)
+    other: dict[str, dict[str, Any]] = {
+        "nothing": second,
+        "a call": {**first, "analysis": []},
+        "a memory": {**LOST, "setting": second["setting"]},
+        "its code": {**second, "code": "other"},
+        "every entry": {},
+    }
+    keep([first, other[lacks]], in_process.folders, "paper")
+    stays = "stays: not all of its calls were rehearsed well"
+    found = rehearsed_memory(paper, "paper", in_process.folders)["descent"]
+    assert found == (12000 if lacks == "nothing" else stays)
+
+
 def test_limits_hold_the_longest_job_and_the_largest_rehearsed_call(
     in_process: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned(in_process, monkeypatch, minutes=10.1)
-    call = {"paper": "decay", "experiment": "descent", "status": "ok"}
-    keep([{**call, "counted_gb": [0.5, 2.0]}, {**call, "counted_gb": [1.0, 7.0]}], in_process.folders, "paper")
+    keep(told(two_kinds(in_process)), in_process.folders, "paper")
     lines = record_limits(in_process.replication(), "paper", in_process.folders, None)
     assert lines == [
         "decay/descent: runtime 60 → 60, mem_mb 4000 → 12000",

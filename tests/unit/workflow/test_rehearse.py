@@ -1,5 +1,6 @@
 """A rehearsal of a scale: what it shortens, what it counts, and what it says of calls that would fail."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,14 +12,17 @@ from typing import Any
 import pytest
 import torch
 
+from common.errors import UserError
 from common.experiments.execution import parameters_of
+from common.files import read_json
 from common.workflow import rehearse as rehearsal
+from common.workflow import rehearsed_call
 from common.workflow.cost import costs
 from common.workflow.discovery import discover
 from common.workflow.footprint import Footprint, at_once, shortage
 from common.workflow.progress import lives
-from common.workflow.rehearse import Terms, rehearse_all
-from common.workflow.rehearsed import provide, rehearsals, rehearsed
+from common.workflow.rehearse import Terms, keep, rehearse_all
+from common.workflow.rehearsed import Rehearsal, provide, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Rehearsing, Stage, rehearse
 from tests.conftest import ROOT, Project
 
@@ -165,7 +169,7 @@ def test_a_call_that_needs_45_gb_is_refused_with_what_would_fit(in_process: Proj
     in_process.edit("config.yaml", "sizes: {images: 100}", "sizes: {images: 100000}")
     found = rehearsing(in_process, tmp_path, available_gb=16.0)["descent"]
     assert found.status == "refused"
-    assert found.reason == "its 30 seeds at once need 45.0 GB of 16.0 GB that there are; 10 at a time would fit"
+    assert found.reason == "its 30 seeds at once need 45.0 GB of 16.0 GB that tensors may take; 10 at a time would fit"
 
 
 def test_state_that_stays_on_the_host_is_told_on_a_machine_without_gpu(in_process: Project, tmp_path: Path) -> None:
@@ -245,7 +249,7 @@ def test_how_many_seeds_fit() -> None:
     assert [at_once(one, ten, 10, room) for room in (1e9, 2e9, 7e9, 40e9)] == [0, 1, 3, 10]
     assert shortage(one, ten, 10, 20e9) == ""
     assert shortage(one, ten, 10, 1e9) == (
-        "its 10 seeds at once need 20.0 GB of 1.0 GB that there are; one alone needs 2.0 GB"
+        "its 10 seeds at once need 20.0 GB of 1.0 GB that tensors may take; one alone needs 2.0 GB"
     )
 
 
@@ -258,6 +262,53 @@ def test_the_real_call_is_begun_and_kept_as_a_trial_for_the_plan(in_process: Pro
     costs_now = {cost.experiment: cost for cost in costs(replication, "paper", in_process.folders.store)}
     assert costs_now["descent"].basis == ("trial (cpu)",)
     assert (costs_now["descent"].runs, not in_process.root.joinpath("results", "paper").exists()) == (30, True)
+
+
+def test_the_real_call_is_timed_with_as_many_checkpoints_as_it_writes(
+    in_process: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(in_process, TRAINS.replace("MOVED", "momentum.to(context.device)"))
+    monkeypatch.setattr(
+        rehearsed_call, "timed", lambda *_: {"reason": f"every {os.environ.get('REPLICATIONS_CHECKPOINT_SECONDS')} s"}
+    )
+    assert rehearsing(in_process, tmp_path, seconds=0.5)["descent"].untimed == "every None s"
+    assert os.environ["REPLICATIONS_CHECKPOINT_SECONDS"] == "0"
+
+
+@pytest.mark.parametrize(("device", "gb"), [("cpu", 20.0), ("cuda", 18.0)])
+def test_a_gpu_is_held_to_nine_tenths_of_its_memory(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch, device: str, gb: float
+) -> None:
+    stage = Stage(in_process.folders, in_process.root, torch.device(device), 20.0)
+    replication, call, found = in_process.replication(), Rehearsal((), 2), Rehearsing("decay", "descent", "single", 2)
+    for total, status in ((gb, "ok"), (gb + 0.1, "refused")):
+        counted = Footprint(1e9, 0.0), Footprint(total * 1e9, 0.0)
+        monkeypatch.setattr(rehearsed_call, "_counted", lambda *_, counted=counted: counted)
+        rehearsed_call._count(found, stage, replication, call, None)  # type: ignore[arg-type]
+        assert found.status == status
+    assert f"of {gb:.1f} GB that tensors may take" in found.reason
+
+
+def test_a_process_that_never_begins_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "START_SECONDS", 0.1)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        with pytest.raises(UserError, match=r"the rehearsal did not begin within 0\.1 s"):
+            list(rehearsal._told(process, tmp_path / "told.jsonl", 60.0))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_is_told_of_a_call_stands_beside_what_was_told_of_others(in_process: Project) -> None:
+    def line(setting: str, status: str) -> dict[str, str]:
+        return {"paper": "decay", "experiment": "descent", "setting": setting, "status": status}
+
+    analysis = {"paper": "decay", "experiment": "descent", "analysis": ["old"]}
+    keep([line("a", "old"), line("b", "old"), analysis], in_process.folders, "paper")
+    keep([line("b", "new")], in_process.folders, "paper")
+    path = keep([{**analysis, "analysis": []}], in_process.folders, "paper")
+    assert read_json(path) == [line("a", "old"), line("b", "new"), {**analysis, "analysis": []}]
 
 
 def test_records_that_depend_on_an_interruption_are_told(in_process: Project, tmp_path: Path) -> None:
@@ -281,6 +332,7 @@ def test_the_command_names_a_process_that_died_and_goes_on(in_process: Project) 
     found = list(rehearse_all(in_process.folders, ["decay/descent"], "paper", Terms(device="cpu")))
     said = [(line["setting"], line["status"]) for line in found if "status" in line]
     assert said == [("width=8", "failed"), ("width=9", "ok")]
+    assert found[1]["code"] == in_process.replication().code_digest("descent", "run")
     assert not list(in_process.root.glob("results/.rehearsal-*"))
 
 

@@ -32,6 +32,16 @@ def test_both_together_are_refused_with_the_operation() -> None:
     assert (restored(1.0, 2.0) * torch.tensor(2.0)).tolist() == [2.0, 4.0]  # a number goes anywhere
 
 
+def test_a_device_takes_indices_from_the_host_and_the_host_none_from_a_device() -> None:
+    data, order = torch.ones(3), torch.tensor([2, 0])
+    chosen = data[order.as_subclass(OnHost)]
+    assert (chosen * torch.ones(2)).tolist() == [1.0, 1.0]
+    assert isinstance(data.as_subclass(OnHost)[order.as_subclass(OnHost)], OnHost)
+    assert isinstance(data.as_subclass(OnHost)[order[0]], OnHost)  # a number goes anywhere
+    with pytest.raises(RuntimeError, match=r"still on the host in __getitem__\(\)"):
+        data.as_subclass(OnHost)[order]
+
+
 def test_an_optimiser_moves_what_it_loads() -> None:
     weights = torch.nn.Parameter(torch.ones(2))
     steps = torch.optim.AdamW([weights])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from common.workflow.tables import claims_table, status_table
+from common.workflow.tables import claims_table, rehearsal_line, rehearsal_table, status_table
 
 ID = "a-claim-with-a-name-of-more-than-forty-characters"
 
@@ -44,3 +44,18 @@ def test_a_number_without_interval_is_no_interval_and_what_was_not_reproduced_sa
     assert lines[2].split() == [ID, "6.81e-16", "5", "reproduced"]
     assert "[1.5, inf]" in lines[3]
     assert lines[3].split()[-5:] == ["contradicted", "It", "lies", "above", "1."]
+
+
+def test_a_call_that_some_gpu_does_not_hold_says_how_many_seeds_it_would(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    named = {"paper": "first", "experiment": "one", "setting": "single", "status": "ok", "reason": "", "made": []}
+    call = {**named, "seeds": 10, "counted_gb": [8.0, 57.9], "fitting": {"16": 2, "24": 3, "40": 6, "80": 10}}
+    said = "first/one/single: ok, 57.90 GB (16 GB GPU: 2, 24 GB GPU: 3, 40 GB GPU: 6 of 10 seeds)"
+    assert rehearsal_line(call) == said
+    small = {**call, "setting": "small", "counted_gb": [0.1, 0.2], "fitting": {"16": 10, "80": 10}}
+    rehearsal_table([call, small])
+    printed = capsys.readouterr().out
+    assert said in printed
+    assert "first/one/small" not in printed
