@@ -21,7 +21,7 @@ from common.experiments.operations import CountedOperations
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
-from common.files import read_json_or, write_json
+from common.files import read_entries, write_json
 from common.workflow.extrapolation import PARTS, parted
 from common.workflow.made_data import files_or_made
 from common.workflow.rehearsed import SEEDS, Rehearsal, Rehearsed, provide
@@ -263,7 +263,7 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
 def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any]) -> None:
     """Keep what was counted of a call, in the place of what was counted of the same settings before."""
     path = counts_path(folders.store, scale, paper)
-    write_json(path, _with(read_json_or(path, []), found))
+    write_json(path, _with(read_entries(path), found))
 
 
 def record_counts(replication: Replication, scale: str, folders: Folders) -> str:
@@ -279,8 +279,8 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
     def known(entry: Mapping[str, Any]) -> set[tuple[str, str, str]]:
         return now & {(entry["experiment"], *pair) for pair in entry.get("parameters", {}).items()}
 
-    entries: list[Mapping[str, Any]] = list(filter(known, read_json_or(path, [])))
-    for found in filter(known, read_json_or(counts_path(folders.store, scale, replication.name), [])):
+    entries: list[Mapping[str, Any]] = list(filter(known, read_entries(path)))
+    for found in filter(known, read_entries(counts_path(folders.store, scale, replication.name))):
         if found["code"] == replication.code_digest(found["experiment"], "run"):
             entries = _with(entries, found)
     write_json(path, entries)

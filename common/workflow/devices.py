@@ -29,6 +29,8 @@ PIECES: Mapping[str, Amounts] = {
 PRODUCTS = ("products", "batched_products", "convolutions")
 DOUBLE = 2.0
 """How many times as long a core takes for a product in float64: half as many fit its registers."""
+SPARE = 0.9
+"""Share of a GPU's memory that tensors may take: the rest is the driver's, the libraries', and between blocks."""
 LAUNCH = 2.0
 """How many times as long an operation's start may take with a GPU's driver."""
 

@@ -26,6 +26,7 @@ from common.experiments.workspace import Workspace
 from common.files import read_entries, write_json
 from common.hessian import traces
 from common.hessian.estimates import Accuracy
+from common.workflow.devices import SPARE
 from common.workflow.footprint import Footprint, at_once, peak_gb, reset_peak, shortage
 from common.workflow.made_data import files_or_made
 from common.workflow.rehearsed import Rehearsal, Rehearsed, provide, rehearsed
@@ -36,8 +37,6 @@ from common.workflow.trial import calls_of, timed
 
 GPUS_GB = (16, 24, 40, 80)
 """Sizes of GPUs that a call is held against."""
-SPARE = 0.9
-"""Share of a GPU's memory that tensors may take: the rest is the driver's, the libraries', and between blocks."""
 
 
 @dataclass(frozen=True)

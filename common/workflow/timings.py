@@ -34,8 +34,8 @@ from common.experiments.grid import Job, Run
 from common.experiments.identity import same
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.files import published, read_json, read_json_or, status_of
-from common.workflow.devices import Device, Rates, core_seconds, gpu_seconds, rates
+from common.files import published, read_entries, read_json, status_of
+from common.workflow.devices import SPARE, Device, Rates, core_seconds, gpu_seconds, rates
 from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
 
 STATED_SPREAD = 2.0
@@ -174,7 +174,7 @@ class Timings:
                 return None
             (centre, *_), (_, lower, _), (_, _, upper) = found
         if gpu is not None:
-            fits = entry["peak_gb"] <= gpu.memory_gb
+            fits = entry["peak_gb"] <= SPARE * gpu.memory_gb
             remarks = [gpu.name, *([] if fits else ["whose memory is too small"]), *(["former code"] if former else [])]
             basis = f"counted ({', '.join(remarks)})"
             return Estimate(share * centre, share * lower, share * upper, basis)
@@ -230,12 +230,12 @@ class Timings:
     @cached_property
     def _trials(self) -> dict[tuple[str, str], dict[str, Any]]:
         path = trials_path(self.results, self.scale, self.replication.name)
-        return {(entry["experiment"], entry["setting"]): entry for entry in read_json_or(path, [])}
+        return {(entry["experiment"], entry["setting"]): entry for entry in read_entries(path)}
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str], dict[str, Any]]:
-        kept = read_json_or(kept_counts_path(self.replication, self.scale), [])
-        mine = read_json_or(counts_path(self.results, self.scale, self.replication.name), [])
+        kept = read_entries(kept_counts_path(self.replication, self.scale))
+        mine = read_entries(counts_path(self.results, self.scale, self.replication.name))
         codes = {name: self.replication.code_digest(name, "run") for name in self.replication.experiments}
         current = [entry for entry in mine if entry["code"] == codes.get(entry["experiment"])]
         return {(entry["experiment"], name): entry for entry in [*kept, *current] for name in entry["settings"]}
