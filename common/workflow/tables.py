@@ -210,9 +210,13 @@ def rehearsal_line(line: Mapping[str, Any]) -> str:
 
 
 def _too_small(line: Mapping[str, Any]) -> str:
-    """The GPUs that do not hold all seeds of a call at once, and how many they hold."""
-    held = [f"{gb} GB GPU: {many}" for gb, many in line.get("fitting", {}).items() if many < line["seeds"]]
-    return f" ({', '.join(held)} of {line['seeds']} seeds)" if held else ""
+    """The GPUs that do not hold all seeds of a call at once: how many they hold, and from which size on one."""
+    short = {gb: many for gb, many in line.get("fitting", {}).items() if many < line["seeds"]}
+    none = [gb for gb, many in short.items() if not many]
+    some = ", ".join(f"{many} on {gb} GB" for gb, many in short.items() if many)
+    told = [f"too much for a GPU of {none[-1]} GB"] if none else []
+    told += [f"of {line['seeds']} seeds {some} at once"] if some else []
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def rehearsal_table(found: Sequence[Mapping[str, Any]]) -> None:

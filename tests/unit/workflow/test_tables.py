@@ -52,8 +52,12 @@ def test_a_call_that_some_gpu_does_not_hold_says_how_many_seeds_it_would(
     monkeypatch.setenv("COLUMNS", "200")
     named = {"paper": "first", "experiment": "one", "setting": "single", "status": "ok", "reason": "", "made": []}
     call = {**named, "seeds": 10, "counted_gb": [8.0, 57.9], "fitting": {"16": 2, "24": 3, "40": 6, "80": 10}}
-    said = "first/one/single: ok, 57.90 GB (16 GB GPU: 2, 24 GB GPU: 3, 40 GB GPU: 6 of 10 seeds)"
+    said = "first/one/single: ok, 57.90 GB (of 10 seeds 2 on 16 GB, 3 on 24 GB, 6 on 40 GB at once)"
     assert rehearsal_line(call) == said
+    larger = {**call, "fitting": {"16": 0, "24": 0, "40": 3, "80": 10}}
+    assert rehearsal_line(larger).endswith(" (too much for a GPU of 24 GB; of 10 seeds 3 on 40 GB at once)")
+    alone = {**call, "seeds": 1, "fitting": {"16": 0, "24": 1}}
+    assert rehearsal_line(alone).endswith(" (too much for a GPU of 16 GB)")
     small = {**call, "setting": "small", "counted_gb": [0.1, 0.2], "fitting": {"16": 10, "80": 10}}
     rehearsal_table([call, small])
     printed = capsys.readouterr().out
