@@ -158,8 +158,7 @@ class Stub:
 
     def play(self) -> Outcome:
         """Begin, interrupt at the second checkpoint, resume, end; what became of it."""
-        lacking = provide(self.replication, self.results, self.runs, self.stage.results(self.replication.factor))
-        if lacking:
+        if lacking := self._lacking():
             return Outcome("blocked", lacking[0])
         with short_measurements(), LiveMemory(self.stage.device) as memory:
             outcome = self._execute(memory, interrupt if self._interrupted else None)
@@ -176,6 +175,11 @@ class Stub:
     def records(self) -> list[bytes]:
         """What each run has recorded."""
         return [(self.results.folder(run) / "records.jsonl").read_bytes() for run in self.runs]
+
+    def _lacking(self) -> list[str]:
+        """What the runs start from and is not there; of a call without sizes there is one size alone."""
+        lacking = provide(self.replication, self.results, self.runs, self.stage.results(self.replication.factor))
+        return lacking and provide(self.replication, self.results, self.runs, self.stage.results(1))
 
     def _footprint(self, memory: LiveMemory) -> Footprint:
         lasting = max((context.lasting for context in self._contexts), default=0)
@@ -196,8 +200,7 @@ class Stub:
         Raises:
             UserError: what it starts from has not been rehearsed.
         """
-        lacking = provide(self.replication, self.results, self.runs, self.results)
-        if lacking:
+        if lacking := self._lacking():
             raise UserError(lacking[0])
         workspace = Workspace(self.results, self.runs)
         workspace.clear()

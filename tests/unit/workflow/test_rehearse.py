@@ -216,6 +216,17 @@ def test_artifacts_of_one_seed_stand_in_for_those_of_another(in_process: Project
     assert stage.results(1).folder(small.runs("descent", "paper")[2]).is_dir()
 
 
+def test_a_call_with_batches_may_start_from_one_that_has_no_sizes(in_process: Project, tmp_path: Path) -> None:
+    config = CONFIG.replace(", sizes: {images: 100}", "")
+    plant(
+        in_process,
+        TRAINS.replace("MOVED", "momentum.to(context.device)"),
+        config + "  rehearsal: {batches: {images: 10}}\n",
+    )
+    found = rehearsing(in_process, tmp_path)["measurement"]
+    assert (found.status, found.reason) == ("ok", "")
+
+
 def test_artifacts_of_one_rate_stand_in_for_those_of_another_of_the_same_kind(
     in_process: Project, tmp_path: Path
 ) -> None:
