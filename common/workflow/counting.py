@@ -44,10 +44,12 @@ class CountedContext(RehearsedContext):
     Attributes:
         marks: fraction of the call that was done, and the amounts counted until then.
         ended: whether the call has come to its end, which may lie behind its last report.
+        reach: a fraction before which it is not left.
     """
 
     counted: CountedOperations
     seconds: float
+    reach: float
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -66,7 +68,7 @@ class CountedContext(RehearsedContext):
         self._since = self._since if self.marks else now
         self.marks.append((fraction, dict(self.counted.amounts)))
         enough = self.seconds if len(self.marks) > 2 * PARTS else MOST * self.seconds
-        if now - self._since > enough and len(self.marks) > 1 and fraction < 1.0:
+        if now - self._since > enough and len(self.marks) > 1 and self.reach <= fraction < 1.0:
             raise Enough
 
 
@@ -142,11 +144,13 @@ class Counter:
     Attributes:
         real: the replication, of which the counted experiment is not shortened.
         results: where what a call starts from lies.
+        reach: a fraction that a call is counted to at least.
     """
 
     stage: Stage
     real: Rehearsed
     results: Results
+    reach: float = 0.0
 
     def of_call(self, call: Rehearsal, runs: Sequence[Run], seconds: float) -> Observed:
         """A call with these runs, if its progress allows it carried on from its first seeds (`observed`)."""
@@ -181,7 +185,7 @@ class Counter:
                 clock=Clock(),
                 report=lambda fraction, message: None,
             )
-            context.counted, context.seconds = counted, self.stage.seconds
+            context.counted, context.seconds, context.reach = counted, self.stage.seconds, self.reach
             try:
                 with suppress(Enough):
                     module.run(context.runs, context)
@@ -213,19 +217,20 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     if lacking := provide(real, counter.results, runs, stage.results(1)):
         return {"reason": lacking[0]}
 
-    def of(seconds: float, size: int, batches: int) -> Observed:
+    def of(seconds: float, size: int, batches: int, reach: float = 0.0) -> Observed:
         def light(run: Run) -> Run:
             run = real.changed(run, "batches", factor=batches)
             return real.changed(run, "sizes", factor=size) if size else run
 
         lighter = replace(call, runs=tuple(map(light, call.runs)))
-        return counter.of_call(lighter, list(map(light, runs)), seconds)
+        return replace(counter, reach=reach).of_call(lighter, list(map(light, runs)), seconds)
 
     def of_real_batches(seconds: float, size: int = 0) -> Observed:
         times, half = (real.times_as_large(first, "batches", factor) for factor in (1, 2))
         if times == 1:
             return of(seconds, size, 1)
-        found = of(seconds, size, 1).of_larger_batches(of(seconds, size, 2), times / half, times)
+        larger = of(seconds, size, 2)  # whose first reports the smaller ones, which come more often, have to reach
+        found = of(seconds, size, 1, sorted(larger.marks)[:2][-1]).of_larger_batches(larger, times / half, times)
         if not found.suffices:
             raise UserError("what it takes with two sizes of batches cannot be carried on to the real one")
         return found

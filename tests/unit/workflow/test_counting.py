@@ -205,6 +205,23 @@ def test_what_small_batches_hold_is_carried_on_to_the_real_ones(
     assert whole(8) == whole(100) == whole(1)  # 32 by 100 is 1
 
 
+def test_calls_with_two_sizes_of_batches_are_counted_to_where_both_report(in_process: Project, tmp_path: Path) -> None:
+    body = """
+    run = runs[0]
+    weights = torch.ones(6, 5)
+    for begin in range(0, 64, run.steps):
+        torch.ones(run.steps, 6) @ weights
+        context.progress(begin + run.steps, 64)
+    """
+    config = CONFIG.replace("  resources:", "  rehearsal: {batches: {steps: 8}}\n  resources:", 1)
+    plant(in_process, body, config.replace("4000", "32").replace("seed: 4}", "seed: 1}"))
+    (found,) = counted(in_process, tmp_path, seconds=0)  # left after two reports: of 4 and 8 images, of 8 and 16
+    marks = dict(found["marks"])
+    here, there = marks[1 / 8], marks[2 / 8]
+    assert [products(here), products(there)] == [8 * 2 * 6 * 5, 16 * 2 * 6 * 5]
+    assert there["operations"] - here["operations"] == pytest.approx(2 * 2 / 8)  # two in each of two steps
+
+
 def test_what_comes_after_the_last_report_of_progress_is_counted_for_every_seed(
     in_process: Project, tmp_path: Path
 ) -> None:
