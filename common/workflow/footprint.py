@@ -1,5 +1,6 @@
 """Memory of a call: what its tensors hold, what there is, and what of it a process has taken."""
 
+import ctypes
 import resource
 from contextlib import suppress
 from dataclasses import dataclass
@@ -69,8 +70,10 @@ def limit_memory(gb: float) -> None:
 
 
 def reset_peak(device: torch.device) -> None:
-    """Let `peak_gb` begin anew."""
+    """Let `peak_gb` begin anew, and other processes have what earlier calls have freed."""
     process.release()
+    with suppress(OSError, AttributeError):  # of glibc alone
+        ctypes.CDLL(None).malloc_trim(0)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     with suppress(OSError):
