@@ -28,7 +28,7 @@ from common.workflow.rehearsed import SEEDS, Rehearsal, Rehearsed, provide
 from common.workflow.rehearsed_call import Stage, whole
 from common.workflow.rehearsed_context import Enough, RehearsedContext
 from common.workflow.state import Folders
-from common.workflow.timings import counts_path, kept_counts_path, parameters_digest, setting
+from common.workflow.timings import counted_code, counts_path, kept_counts_path, parameters_digest, setting
 
 REAL_SECONDS = 60.0
 """Processor time in which a call that could be smaller is to tell progress twice at its real size."""
@@ -256,7 +256,7 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
         "runs": len(runs),
         "marks": [[fraction, amounts] for fraction, amounts in kept],
         "peak_gb": found.peak / 1e9,
-        "code": replication.code_digest(first.experiment, "run"),
+        "code": counted_code(replication, first.experiment),
         "parameters": {
             setting(run): parameters_digest(run)
             for run in replication.runs(first.experiment, first.scale)
@@ -272,7 +272,7 @@ def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any
 
 
 def record_counts(replication: Replication, scale: str, folders: Folders) -> str:
-    """Write what was counted here of the present code into reports/counts/, and leave out what no run has any more.
+    """Write what was counted of present code by the present counter into reports/counts/; leave out what no run has.
 
     Returns:
         A line that says how many settings stand there.
@@ -286,7 +286,7 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
 
     entries: list[Mapping[str, Any]] = list(filter(known, read_entries(path)))
     for found in filter(known, read_entries(counts_path(folders.store, scale, replication.name))):
-        if found["code"] == replication.code_digest(found["experiment"], "run"):
+        if found["code"] == counted_code(replication, found["experiment"]):
             entries = _with(entries, found)
     write_json(path, entries)
     settings = len(set().union(*map(known, entries)))

@@ -40,6 +40,8 @@ from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
 
 STATED_SPREAD = 2.0
 """`minutes` of config.yaml may be off by this factor."""
+COUNTER = 2
+"""Version of `counting`: raised where the same call would be counted otherwise than before."""
 COUNTED_SPREAD = 2.5
 """What operations take on a core may be off by this factor: it held for 11 of 13 experiments (docs/cluster.md)."""
 
@@ -155,13 +157,14 @@ class Timings:
     def counted(self, run: Run, resources: Resources) -> Estimate | None:
         """By the operations of the setting; None where they were not counted, or with other parameters.
 
-        What was counted here holds until the code changes; what git keeps is taken of former code, too, and says so.
+        What was counted here holds until the code or the counter changes; what git keeps is taken of former ones, too,
+        and says so.
         """
         digest = parameters_digest(run)
         entry = self._counts.get((run.experiment, setting(run)))
         if entry is None or entry.get("parameters", {}).get(setting(run)) != digest:
             return None
-        former = entry["code"] != self.replication.code_digest(run.experiment, "run")
+        former = entry["code"] != counted_code(self.replication, run.experiment)
         gpu = self.gpu if resources.gpus else None
         taken = [(fraction, self._taken(amounts, gpu)) for fraction, amounts in entry["marks"]]
         share = self._as_long(run, entry["settings"][0]) / entry["runs"]
@@ -175,11 +178,11 @@ class Timings:
             (centre, *_), (_, lower, _), (_, _, upper) = found
         if gpu is not None:
             fits = entry["peak_gb"] <= SPARE * gpu.memory_gb
-            remarks = [gpu.name, *([] if fits else ["whose memory is too small"]), *(["former code"] if former else [])]
-            basis = f"counted ({', '.join(remarks)})"
+            small = [] if fits else ["whose memory is too small"]
+            basis = f"counted ({', '.join([gpu.name, *small, *(['former count'] if former else [])])})"
             return Estimate(share * centre, share * lower, share * upper, basis)
         each, low, high = (self._on_device(share * value, "cpu", resources) for value in (centre, lower, upper))
-        return Estimate(each, low, high, f"counted (cpu{', former code' if former else ''})")
+        return Estimate(each, low, high, f"counted (cpu{', former count' if former else ''})")
 
     def _as_long(self, run: Run, counted: str) -> float:
         """How many times as long as the call that was counted one with the setting of `run` is."""
@@ -236,7 +239,7 @@ class Timings:
     def _counts(self) -> dict[tuple[str, str], dict[str, Any]]:
         kept = read_entries(kept_counts_path(self.replication, self.scale))
         mine = read_entries(counts_path(self.results, self.scale, self.replication.name))
-        codes = {name: self.replication.code_digest(name, "run") for name in self.replication.experiments}
+        codes = {name: counted_code(self.replication, name) for name in self.replication.experiments}
         current = [entry for entry in mine if entry["code"] == codes.get(entry["experiment"])]
         return {(entry["experiment"], name): entry for entry in [*kept, *current] for name in entry["settings"]}
 
@@ -259,6 +262,11 @@ class Timings:
 def trials_path(results: Results, scale: str, paper: str) -> Path:
     """Where the trials of a paper are kept."""
     return results.root / ".trials" / scale / f"{paper}.json"
+
+
+def counted_code(replication: Replication, experiment: str) -> str:
+    """What something was counted of and by: the code of the runs, and the version of the counter."""
+    return f"{replication.code_digest(experiment, 'run')}-{COUNTER}"
 
 
 def counts_path(results: Results, scale: str, paper: str) -> Path:

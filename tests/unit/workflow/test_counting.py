@@ -240,7 +240,7 @@ def test_what_comes_after_the_last_report_of_progress_is_counted_for_every_seed(
 
 
 def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_change(
-    in_process: Project, tmp_path: Path
+    in_process: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(in_process, TRAINS, CONFIG.replace("[0.1, 0.2]", "[0.1, 0.5]"))
     counted(in_process, tmp_path, seconds=0.01)
@@ -268,7 +268,10 @@ def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_ch
 
     assert basis() == ("counted (cpu)",)
     plant(in_process, TRAINS.replace("made.sum()", "made.mean()"), config.read_text())
-    assert basis() == ("counted (cpu, former code)",)
+    assert basis() == ("counted (cpu, former count)",)
+    plant(in_process, TRAINS, config.read_text())
+    monkeypatch.setattr(timings, "COUNTER", timings.COUNTER + 1)
+    assert basis() == ("counted (cpu, former count)",)
     plant(in_process, TRAINS, config.read_text().replace("steps: 4000", "steps: 400"))
     assert basis() == ("time limit",)
 
