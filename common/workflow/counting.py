@@ -94,7 +94,7 @@ class Observed:
     peak: float
 
     def carried(self, more: "Observed", steps: float) -> "Observed":
-        """From here to `more` is one step; so many of them, where both know the fraction."""
+        """From here to `more` is one step; so many of them, at the fractions that both know."""
         marks = {at: _carried(mine, theirs, steps, steps) for at, mine, theirs in self._both(more)}
         return Observed(marks, self.peak + steps * (more.peak - self.peak))
 
@@ -115,8 +115,19 @@ class Observed:
         return Observed(marks, self.peak + larger * (more.peak - self.peak))
 
     def _both(self, other: "Observed") -> list[tuple[float, dict[str, float], dict[str, float]]]:
-        """The fractions that both know, and what was counted here and there."""
-        return [(at, mine, other.marks[at]) for at, mine in self.marks.items() if at in other.marks]
+        """The fractions here that lie between those of the other, and what was counted here and there."""
+        return [(at, mine, there) for at, mine in self.marks.items() if (there := other.by(at)) is not None]
+
+    def by(self, fraction: float) -> dict[str, float] | None:
+        """What was counted by a fraction: between two marks in proportion, None before the first and after the last."""
+        before = [at for at in self.marks if at <= fraction]
+        after = [at for at in self.marks if at >= fraction]
+        if not before or not after:
+            return None
+        low, high = max(before), min(after)
+        share = (fraction - low) / (high - low) if high > low else 0.0
+        less, more = self.marks[low], self.marks[high]
+        return {name: (1 - share) * less.get(name, 0) + share * more.get(name, 0) for name in {**less, **more}}
 
     @property
     def suffices(self) -> bool:

@@ -222,6 +222,26 @@ def test_calls_with_two_sizes_of_batches_are_counted_to_where_both_report(in_pro
     assert there["operations"] - here["operations"] == pytest.approx(2 * 2 / 8)  # two in each of two steps
 
 
+def test_calls_whose_reports_differ_in_number_are_carried_on_at_the_fractions_between(
+    in_process: Project, tmp_path: Path
+) -> None:
+    """15 whole batches of 4, 7 of 8: none of their reports but the last is at the same fraction."""
+    body = """
+    run = runs[0]
+    weights = torch.ones(6, 5)
+    for step in range(60 // run.steps):
+        torch.ones(run.steps, 6) @ weights
+        context.progress(step + 1, 60 // run.steps)
+    """
+    config = CONFIG.replace("  resources:", "  rehearsal: {batches: {steps: 8}}\n  resources:", 1)
+    plant(in_process, body, config.replace("4000", "32").replace("seed: 4}", "seed: 1}"))
+    (found,) = counted(in_process, tmp_path, seconds=0)
+    (first, here), *_, (last, there) = found["marks"]
+    assert 1 / 7 < first == 3 / 15 < last < 1.0
+    of_a_batch_of_32 = 60 - (60 - 56) * (1 - 1 / 8) / (1 - 1 / 2)  # images; what is left over grows with the batch
+    assert products(there) - products(here) == pytest.approx(of_a_batch_of_32 * 2 * 6 * 5 * (last - first))
+
+
 def test_what_comes_after_the_last_report_of_progress_is_counted_for_every_seed(
     in_process: Project, tmp_path: Path
 ) -> None:
