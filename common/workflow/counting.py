@@ -225,7 +225,7 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     first = call.runs[0]
     real = Rehearsed(replication.root, replication.name, replication.sources, real_one=first.experiment)
     runs, counter = whole(replication, call), Counter(stage, real, Results(stage.scratch / "counted"))
-    if lacking := provide(real, counter.results, runs, stage.results(1)):
+    if lacking := provide(real, counter.results, runs, stage.results(2)):
         return {"reason": lacking[0]}
 
     def of(seconds: float, size: int, batches: int, reach: float = 0.0) -> Observed:

@@ -64,9 +64,14 @@ def available_gb(device: torch.device) -> float:
 
 
 def limit_memory(gb: float) -> None:
-    """Let an allocation beyond what there is fail at once, with its size, before the machine is short of memory."""
+    """Let an allocation beyond what there is fail at once, with its size, before the machine is short of memory.
+
+    What the process has handed back but not unmapped (`reset_peak`), which the kernel counts, comes on top.
+    """
     if gb < float("inf"):
-        resource.setrlimit(resource.RLIMIT_DATA, (int(gb * 1e9), resource.RLIM_INFINITY))
+        mapped, held = (_kilobytes(Path("/proc/self/status"), entry) for entry in ("VmData:", "RssAnon:"))
+        idle = 1024 * (mapped - held) if mapped < float("inf") else 0.0
+        resource.setrlimit(resource.RLIMIT_DATA, (int(gb * 1e9 + max(idle, 0.0)), resource.RLIM_INFINITY))
 
 
 def reset_peak(device: torch.device) -> None:

@@ -16,7 +16,7 @@ from common.experiments.replication import Replication
 from common.files import read_json
 from common.workflow.counting import count, keep_count
 from common.workflow.discovery import find, make_importable
-from common.workflow.footprint import available_gb, limit_memory
+from common.workflow.footprint import available_gb, limit_memory, reset_peak
 from common.workflow.ownership import end_with
 from common.workflow.rehearsed import Rehearsal, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Stage, Stub, rehearse
@@ -34,8 +34,6 @@ def rehearsal_step(folders: Folders, task: Path) -> None:
     replication = find(folders.root, stated["paper"])
     device = prepare_torch(1)
     room = stated["available_gb"] or available_gb(device)
-    if device.type == "cpu":
-        limit_memory(room)
     stage = Stage(folders, Path(stated["scratch"]), device, room, seconds=stated["real_seconds"], again=stated["again"])
     make = _counts if stated["count"] else _steps
     steps = list(make(stage, replication, stated["scale"], stated["experiments"]))
@@ -45,6 +43,9 @@ def rehearsal_step(folders: Folders, task: Path) -> None:
                 continue
             named = {"paper": replication.name, "experiment": experiment}
             _write(stream, {**named, "begun": number, "of": len(steps), "setting": setting})
+            reset_peak(device)
+            if device.type == "cpu":
+                limit_memory(room)
             torch.set_num_threads(replication.experiment(experiment).resources_at(stated["scale"]).cpus)
             _write(stream, {**named, **step()})
 
@@ -72,11 +73,11 @@ def _counts(stage: Stage, replication: Replication, scale: str, experiments: Col
 
 
 def _counted(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
-    """What was counted of a call; one that others start from is rehearsed before."""
+    """What was counted of a call; one that others start from is rehearsed before, at the larger of two sizes."""
     experiment = call.runs[0].experiment
     others = [need.experiment for config in replication.experiments.values() for need in config.needs.values()]
     if experiment in others:
-        Stub(stage, rehearsed(replication), call.runs).play()
+        Stub(stage, rehearsed(replication, 2), call.runs).play()
     found = count(stage, replication, call)
     if "reason" not in found:
         keep_count(stage.folders, call.runs[0].scale, replication.name, found)

@@ -28,7 +28,7 @@ from common.hessian import traces
 from common.hessian.estimates import Accuracy
 from common.hessian.problem import SAVED
 from common.workflow.devices import SPARE
-from common.workflow.footprint import Footprint, at_once, peak_gb, reset_peak, shortage
+from common.workflow.footprint import Footprint, at_once, peak_gb, shortage
 from common.workflow.made_data import files_or_made
 from common.workflow.rehearsed import Rehearsal, Rehearsed, provide, rehearsed
 from common.workflow.rehearsed_context import Enough, RehearsedContext, interrupt, leave
@@ -105,7 +105,6 @@ def rehearse(stage: Stage, replication: Replication, call: Rehearsal) -> Rehears
     first = call.runs[0]
     found = Rehearsing(replication.name, first.experiment, call.name, call.seeds)
     started = time.process_time()
-    reset_peak(stage.device)
     stub = Stub(stage, rehearsed(replication), call.runs)
     outcome = stub.play()
     if outcome.status in COMPUTED and stage.again:

@@ -20,8 +20,32 @@ assert peak_gb(cpu) - before > 0.7
 reset_peak(cpu)
 assert peak_gb(cpu) - before < 0.1, "freed memory is still there"
 """
+LIMITED = """
+import torch
+from common.experiments.process import prepare_torch
+from common.workflow.footprint import limit_memory, reset_peak
+
+cpu = prepare_torch(1)
+held = [(torch.ones(2_500_000), torch.ones(250_000)) for _ in range(80)]
+pins = [pin for _, pin in held]
+del held  # 800 MB stay mapped, in blocks that nothing large fits into
+reset_peak(cpu)
+limit_memory(2.0)
+torch.ones(400_000_000)
+try:
+    torch.ones(600_000_000)
+except RuntimeError as error:
+    assert "allocate" in str(error)
+else:
+    raise AssertionError("more than there is")
+"""
 
 
 def test_what_a_call_has_freed_is_not_part_of_the_next_ones_peak() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+
+
+def test_a_limit_is_of_what_a_call_holds_not_of_what_earlier_ones_have_mapped() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED], cwd=ROOT, capture_output=True, text=True)
     assert not done.returncode, done.stderr
