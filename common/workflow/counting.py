@@ -96,7 +96,7 @@ class Observed:
     def carried(self, more: "Observed", steps: float) -> "Observed":
         """From here to `more` is one step; so many of them, at the fractions that both know."""
         marks = {at: _carried(mine, theirs, steps, steps) for at, mine, theirs in self._both(more)}
-        return Observed(marks, self.peak + steps * (more.peak - self.peak))
+        return Observed(marks, self._carried_peak(more, steps))
 
     def times(self, factor: float) -> "Observed":
         """So many times the operations; the memory stays."""
@@ -112,7 +112,11 @@ class Observed:
         """
         fewer, larger = (1 - 1 / times) / (1 - 1 / grown), (times - 1) / (grown - 1)
         marks = {at: _carried(mine, theirs, fewer, larger) for at, mine, theirs in self._both(more)}
-        return Observed(marks, self.peak + larger * (more.peak - self.peak))
+        return Observed(marks, self._carried_peak(more, larger))
+
+    def _carried_peak(self, more: "Observed", steps: float) -> float:
+        """The peak after so many steps from here to `more`, at least what it is here."""
+        return self.peak + steps * max(more.peak - self.peak, 0.0)
 
     def _both(self, other: "Observed") -> list[tuple[float, dict[str, float], dict[str, float]]]:
         """The fractions here that lie between those of the other, and what was counted here and there."""

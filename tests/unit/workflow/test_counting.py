@@ -11,7 +11,7 @@ from common.experiments.calibration import reference
 from common.files import read_json, write_json
 from common.workflow import counting, timings
 from common.workflow.cost import costs
-from common.workflow.counting import count, keep_count
+from common.workflow.counting import Observed, count, keep_count
 from common.workflow.counts import Compared, comparison, count_line
 from common.workflow.devices import DEVICES, core_seconds, rates
 from common.workflow.rehearsed import rehearsals
@@ -240,6 +240,12 @@ def test_calls_whose_reports_differ_in_number_are_carried_on_at_the_fractions_be
     assert 1 / 7 < first == 3 / 15 < last < 1.0
     of_a_batch_of_32 = 60 - (60 - 56) * (1 - 1 / 8) / (1 - 1 / 2)  # images; what is left over grows with the batch
     assert products(there) - products(here) == pytest.approx(of_a_batch_of_32 * 2 * 6 * 5 * (last - first))
+
+
+def test_a_peak_is_never_carried_on_below_what_was_seen() -> None:
+    one, two = Observed({1.0: {}}, 3e9), Observed({1.0: {}}, 2e9)
+    assert [one.carried(two, 9).peak, one.of_larger_batches(two, 2, 8).peak] == [3e9, 3e9]
+    assert two.carried(one, 2).peak == 4e9
 
 
 def test_what_comes_after_the_last_report_of_progress_is_counted_for_every_seed(
