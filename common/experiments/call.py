@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from common.errors import DataUnavailable, UserError, writable
-from common.experiments import memory, process, provenance
+from common.experiments import process, provenance
 from common.experiments.context import Clock, OutOfTime, RunContext
 from common.experiments.grid import Run
 from common.experiments.identity import Identities
@@ -25,6 +25,7 @@ from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
 from common.experiments.workspace import Busy, Workspace
 from common.files import finite, sha256_of, write_json
+from common.memory import Shortage, shortage
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -32,7 +33,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 class _TooLarge(Exception):
     """A call of `run()` that does not fit into memory."""
 
-    def __init__(self, shortage: memory.Shortage) -> None:
+    def __init__(self, shortage: Shortage) -> None:
         self.shortage = shortage
 
 
@@ -198,7 +199,7 @@ class Call:
             root = self._with.results.root
             if _disk_is_full(error, root):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(root)) from error
-            short = memory.shortage(error)
+            short = shortage(error)
             if short is not None:
                 raise _TooLarge(short) from error
             traceback.print_exc(file=sys.stderr)

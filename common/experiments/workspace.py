@@ -91,7 +91,7 @@ class Workspace:
         """The last checkpoint, None if there is none; one that cannot be read is set aside."""
         import torch
 
-        from common.experiments.memory import shortage
+        from common.memory import shortage
 
         if not self.checkpoint.is_file():
             return None

@@ -15,6 +15,7 @@ from common.hessian.problem import Problem
 from common.hessian.random import generator, normal
 from common.hessian.sample import Sample
 from common.hessian.verification import WrongDerivativeError, few, refusal, say_written_out, undisturbed, writing_out
+from common.memory import shortage
 
 UNLIKE = "derivatives of single examples are not those of all"
 
@@ -54,9 +55,9 @@ def _first_right(problem: Problem, sample: Sample, ways: dict[str, Push]) -> str
             problem.verified.cost += 5 * sample.count / 8
             pushed = _consistent(problem, sample, way)
             right = pushed is not None and _agrees(problem, sample, pushed)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError:  # there is no such derivative
+        except RuntimeError as error:  # there is no such derivative
+            if shortage(error) is not None:
+                raise
             continue
         if right:
             return name

@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from common.hessian.derivative_check import directions, examine, padding_rows, sizes_of, wave
 from common.hessian.double_backward import custom_functions
 from common.hessian.random import generator
+from common.memory import shortage
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -67,11 +68,15 @@ def is_wrong(module: nn.Module, call: Call) -> bool:
         vectors = [directions(variables, sizes, generator(1))]
         for place, row in padding_rows(module, variables):
             vectors[0][place][row] = 0
-    except (RuntimeError, TypeError, ValueError, AttributeError, KeyError):
+    except (RuntimeError, TypeError, ValueError, AttributeError, KeyError) as error:
+        if shortage(error) is not None:
+            raise
         return False  # it does not work on its own
     try:
         return bool(examine(value, variables, vectors, sizes).wrong)
-    except RuntimeError:
+    except RuntimeError as error:
+        if shortage(error) is not None:
+            raise
         return True
 
 

@@ -21,6 +21,7 @@ from common.hessian.random import generator, normal
 from common.hessian.sample import Sample
 from common.hessian.verification import few, require_derivatives, undisturbed
 from common.hessian.vmapped import VmappedLinearisation
+from common.memory import shortage
 
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 2e-3}
 FLOOR = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -98,9 +99,9 @@ class _Expected:
         try:
             with problem.only_selected(active=make is not _layers):
                 found = _Found(make(problem, self.chunk, list(names)), self.cotangent, problem)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:  # whatever a network does that cannot be vectorised or taken layer by layer
+        except Exception as error:  # whatever a network does that cannot be vectorised or taken layer by layer
+            if shortage(error) is not None:
+                raise
             return [name for name in problem.names if name in set(names)]
         tolerance = TOLERANCE[problem.dtype]
         floor = FLOOR[problem.dtype] * self.largest

@@ -26,6 +26,7 @@ from common.hessian.products import recorded_gradient
 from common.hessian.random import generator, normal
 from common.hessian.verification import few, undisturbed
 from common.hessian.vmapped import LARGEST_BLOCK
+from common.memory import shortage
 
 Vectors = dict[str, torch.Tensor]
 """By name of the parameter."""
@@ -135,9 +136,9 @@ class SampleHessians:
     def _vectorised_rightly(self, chunk: Chunk, vectors: Vectors) -> bool:
         try:
             found = self._products(chunk.inputs, chunk.targets, vectors, 0)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:  # whatever a network does that cannot be vectorised
+        except Exception as error:  # whatever a network does that cannot be vectorised
+            if shortage(error) is not None:
+                raise
             return False
         right = self._each(chunk.inputs, chunk.targets, vectors, 0)
         allowed = (1e-2, 1e-3) if self.problem.dtype == torch.float32 else (1e-6, 1e-9)

@@ -26,6 +26,7 @@ from common.hessian.derivative_check import directions, examine
 from common.hessian.localisation import culprit, is_wrong
 from common.hessian.random import generator
 from common.hessian.sample import EXAMPLES, SEED, Network, Sample
+from common.memory import shortage
 
 WRITTEN_OUT = {
     "weight_norm": "Weight normalisation is computed as g v/‖v‖, without torch's fused operation, whose second "
@@ -166,9 +167,9 @@ def _looked_at(problem: Checked, sample: Sample, order: int) -> tuple[str, str]:
     """What is wrong with the network, and torch's own words if it raised an error."""
     try:
         finding = sample.first() if order == 1 else sample.second()
-    except torch.OutOfMemoryError:
-        raise
     except RuntimeError as error:
+        if shortage(error) is not None:
+            raise
         return "second derivative does not exist", str(error).strip().split("\n")[0][:90]
     finally:
         problem.verified.cost += sample.spent()
@@ -184,7 +185,9 @@ def _of_loss(problem: Checked, sample: Sample, order: int) -> str:
         moved = (moved + directions([moved], [1.0], generator(SEED + 2))[0]).requires_grad_()
         vectors = [directions([moved], [1.0], generator(SEED + 3))]
         return examine(lambda: problem.summed_loss(moved, targets), [moved], vectors, [1.0], order=order).wrong
-    except RuntimeError:
+    except RuntimeError as error:
+        if shortage(error) is not None:
+            raise
         return ""  # it does not take float64, or has a domain
 
 

@@ -9,7 +9,9 @@ from torch.nn import functional
 from .upper_layers import upper_layers
 
 RIDGE = 0.1
-"""Added to the features' covariance, in units of its mean diagonal entry."""
+"""Penalty on the weights, in units of the mean squared length of the centred outputs."""
+CHUNK = 50
+"""Examples that pass the upper layers at once."""
 
 
 @torch.no_grad()
@@ -21,11 +23,20 @@ def linear_accuracy(upper: Mapping[str, Tensor], train: tuple[Tensor, Tensor], t
         train, test: features and labels.
     """
     network = upper_layers(upper)
-    outputs = [torch.cat([network(part.float()) for part in data[0].split(200)]).flatten(1) for data in (train, test)]
+    outputs = [torch.cat([network(part.float()) for part in data[0].split(CHUNK)]).flatten(1) for data in (train, test)]
     mean = outputs[0].mean(0)
     inputs, fresh = outputs[0] - mean, outputs[1] - mean
     targets = functional.one_hot(train[1]).float()
-    gram = inputs @ inputs.T
-    gram.diagonal().add_(RIDGE * float(gram.diagonal().mean()))
-    scores = fresh @ (inputs.T @ torch.linalg.solve(gram, targets - targets.mean(0))) + targets.mean(0)
+    offset = targets.mean(0)
+    penalty = RIDGE * float(inputs.square().sum(1).mean())
+    scores = fresh @ ridge_weights(inputs, targets - offset, penalty) + offset
     return float((scores.argmax(1) == test[1]).float().mean())
+
+
+def ridge_weights(inputs: Tensor, targets: Tensor, penalty: float) -> Tensor:
+    """(XᵀX + λ)⁻¹ XᵀY = Xᵀ(XXᵀ + λ)⁻¹Y [d, k]: the smaller of both systems is solved."""
+    primal = len(inputs) > inputs.shape[1]
+    system = inputs.T @ inputs if primal else inputs @ inputs.T
+    system.diagonal().add_(penalty)
+    solution: Tensor = torch.linalg.solve(system, inputs.T @ targets if primal else targets)
+    return solution if primal else inputs.T @ solution

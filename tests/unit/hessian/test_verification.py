@@ -313,3 +313,30 @@ def test_rounding_at_a_kink_does_not_take_the_rule_of_a_layer_away():
     per_sample_gradient_norms(without_doubt)
     assert problem.structure.outside == () == tuple(problem.verified.looped)
     assert problem.verified.cost > without_doubt.verified.cost + 0.5
+
+
+class TooLargeAt(nn.Module):
+    """Does not get its memory in one of its calls; in none if that is 0."""
+
+    def __init__(self, call: int = 0) -> None:
+        super().__init__()
+        self.calls, self.call = 0, call
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        if self.calls == self.call:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes.")
+        return x * x
+
+
+@pytest.mark.parametrize(
+    "work", [trace, per_sample_gradient_norms, non_uniformity, lambda problem: GGN(problem) @ problem.vector()]
+)
+def test_memory_that_does_not_suffice_is_never_told_as_a_derivative_that_does_not_exist(work):
+    enough = TooLargeAt()
+    work(problem_of(network(enough)))
+    assert enough.calls > 3
+    for call in range(1, enough.calls + 1):
+        with pytest.raises(RuntimeError, match="can't allocate memory") as raised:
+            work(problem_of(network(TooLargeAt(call))))
+        assert not isinstance(raised.value, WrongDerivativeError), call

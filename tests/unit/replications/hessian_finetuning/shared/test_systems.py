@@ -11,7 +11,7 @@ from common.models.bert import Attention, BertSize, bert
 from replications.hessian_finetuning.shared.backbones import BACKBONES, Backbone, images
 from replications.hessian_finetuning.shared.fine_tuning import TuningParameters, tuning_of
 from replications.hessian_finetuning.shared.graph_network import PackedGraphNetwork
-from replications.hessian_finetuning.shared.linear_classifier import linear_accuracy
+from replications.hessian_finetuning.shared.linear_classifier import linear_accuracy, ridge_weights
 from replications.hessian_finetuning.shared.mean_attention import MeanAttention, mean_bert
 from replications.hessian_finetuning.shared.methods import METHODS
 from replications.hessian_finetuning.shared.systems import SystemParameters, load_systems
@@ -137,6 +137,15 @@ def test_the_probe_finds_classes_that_are_there_and_none_that_are_not() -> None:
     assert linear_accuracy({}, (points[:60], labels[:60]), (points[60:], labels[60:])) > 0.9
     shuffled = labels[torch.randperm(120)]
     assert linear_accuracy({}, (points[:60], shuffled[:60]), (points[60:], shuffled[60:])) < 0.6
+
+
+@pytest.mark.parametrize(("examples", "features"), [(50, 7), (7, 50)])
+def test_the_probe_minimises_squared_residuals_and_penalty(examples: int, features: int) -> None:
+    torch.manual_seed(0)
+    inputs, targets = (torch.randn(examples, width, dtype=torch.float64) for width in (features, 3))
+    rows = torch.cat([inputs, 0.3**0.5 * torch.eye(features, dtype=torch.float64)])
+    expected = torch.linalg.pinv(rows) @ torch.cat([targets, targets.new_zeros(features, 3)])
+    torch.testing.assert_close(ridge_weights(inputs, targets, 0.3), expected)
 
 
 def test_texts_become_tokens_with_mask_and_segments(tmp_path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from common.experiments.memory import Shortage, shortage
+from common.memory import Shortage, shortage
 from tests.conftest import Project
 
 MESSAGE = (
