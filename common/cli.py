@@ -347,7 +347,7 @@ def accept(
     scale: Scale = "",
     out: OutFolder = None,
 ) -> None:
-    """Accept results whose code has changed since in a way that cannot matter: runs here, else what is published."""
+    """Accept results whose code has changed since in a way that cannot matter: runs here, else what git keeps."""
     from common.workflow.accept import accept as accept_runs
 
     print(accept_runs(_folders(out), target, _scale(scale), reason))

@@ -1,6 +1,7 @@
 """`replicate accept`: results stay current after a change of code that cannot matter to them.
 
-Runs that lie here are accepted one by one; of an experiment of which none does, the published evidence is.
+Runs that lie here are accepted one by one; of an experiment of which none does, the published evidence is; where
+nothing is published, what git keeps of its counted operations.
 """
 
 import tempfile
@@ -17,20 +18,23 @@ from common.experiments.identity import Identities, same
 from common.experiments.outcomes import COMPUTED
 from common.experiments.provenance import git
 from common.experiments.replication import Replication
-from common.files import read_json, read_json_or, write_json
+from common.files import read_entries, read_json, read_json_or, write_json
 from common.sources import load_typed
 from common.workflow.discovery import find
 from common.workflow.state import Folders
+from common.workflow.timings import counted_code, kept_counts_path
 
 
 def accept(folders: Folders, target: str, scale: str, reason: str) -> str:
-    """Set the code digest of stored runs, or of published evidence, to the present one; the reason is kept.
+    """Set the code digest of stored runs, else of published evidence, else of counted operations, to the present one.
+
+    The reason is kept.
 
     Returns:
         A sentence that says what was accepted.
 
     Raises:
-        UserError: there is no such run or evidence, or something besides the code differs.
+        UserError: there is no such run, evidence or count, or something besides the code differs.
     """
     if not reason.strip():
         raise UserError("accept: say why the change cannot matter (--reason …).")
@@ -77,7 +81,7 @@ def _accept_published(replication: Replication, experiment: str, scale: str, rea
     content = read_json_or(place / "provenance.json", {"experiments": {}})
     facts = content["experiments"].get(experiment)
     if facts is None:
-        raise UserError(f"{where}: no run lies here and nothing is published, so there is nothing to accept.")
+        return _accept_counted(replication, experiment, scale, reason)
     runs = replication.runs(experiment, scale)
     now = replication.code_digest(experiment, "run")
     if facts.get("code") == now:
@@ -97,6 +101,27 @@ def _accept_published(replication: Replication, experiment: str, scale: str, rea
     facts["code"] = now
     write_json(place / "provenance.json", content)
     return f"What is published of {where}, {facts['runs']} runs, is accepted at the present code; commit it."
+
+
+def _accept_counted(replication: Replication, experiment: str, scale: str, reason: str) -> str:
+    """Accept what git keeps of an experiment's counted operations, of which nothing is computed at this scale."""
+    where = f"{replication.name}/{experiment} at scale {scale}"
+    path = kept_counts_path(replication, scale)
+    entries = read_entries(path)
+    counted = [entry for entry in entries if entry["experiment"] == experiment]
+    if not counted:
+        raise UserError(f"{where}: no run lies here, nothing is published or counted, so there is nothing to accept.")
+    now = counted_code(replication, experiment)
+    former = [entry for entry in counted if entry["code"] != now]
+    if not former:
+        return f"What was counted of {where} is of the present code."
+    if any(entry["code"].partition("-")[2] != now.partition("-")[2] for entry in former):
+        raise UserError(f"{where}: it was counted by a former counter; `replicate plan --count` counts it again.")
+    for entry in former:
+        entry["accepted"] = [*entry.get("accepted", []), _entry(entry["code"], now, reason)]
+        entry["code"] = now
+    write_json(path, entries)
+    return f"What was counted of {where}, calls: {len(former)}, is accepted at the present code; commit it."
 
 
 def _settings(runs: list[Run]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""A change of code that cannot matter: runs that lie here, or what is published, stay current with the reason kept."""
+"""A change of code that cannot matter: runs that lie here, else what git keeps, stay current with the reason kept."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from common.reports.evidence import Evidence
 from common.reports.page import build_page
 from common.workflow.accept import accept
 from common.workflow.state import run_states
+from common.workflow.timings import counted_code, kept_counts_path
 from tests.conftest import Project
 from tests.unit.experiments.test_execution import execute
 
@@ -95,5 +96,29 @@ def test_published_evidence_of_other_data_is_not_accepted(published: Project) ->
 
 def test_where_nothing_is_published_there_is_nothing_to_accept(published: Project) -> None:
     for target, scale in (("decay/descent", "paper"), ("decay/measurement", "workstation")):
-        with pytest.raises(UserError, match="nothing is published, so there is nothing to accept"):
+        with pytest.raises(UserError, match="nothing is published or counted, so there is nothing to accept"):
             accept(published.folders, target, scale, SWAPPED)
+
+
+def test_where_nothing_is_computed_the_counts_that_git_keeps_are_accepted_but_none_of_a_former_counter(
+    in_process: Project,
+) -> None:
+    path = kept_counts_path(in_process.replication(), "paper")
+    before = counted_code(in_process.replication(), "descent")
+    other = {"experiment": "measurement", "code": "of other code", "settings": ["single"]}
+    write_json(path, [{"experiment": "descent", "code": before, "settings": ["single"]}, other])
+    in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
+    said = accept(in_process.folders, "decay/descent", "paper", SWAPPED)
+    assert (
+        said == "What was counted of decay/descent at scale paper, 1 calls, is accepted at the present code; commit it."
+    )
+    now = counted_code(in_process.replication(), "descent")
+    mine, untouched = read_json(path)
+    assert untouched == other
+    assert mine["code"] == now != before
+    assert [(entry["from"], entry["to"], entry["reason"]) for entry in mine["accepted"]] == [(before, now, SWAPPED)]
+    again = accept(in_process.folders, "decay/descent", "paper", "once more")
+    assert again == "What was counted of decay/descent at scale paper is of the present code."
+    write_json(path, [{"experiment": "descent", "code": before.partition("-")[0], "settings": ["single"]}])
+    with pytest.raises(UserError, match="counted by a former counter"):
+        accept(in_process.folders, "decay/descent", "paper", SWAPPED)
