@@ -19,7 +19,7 @@ from common.workflow.discovery import find, make_importable
 from common.workflow.footprint import available_gb, limit_memory, reset_peak
 from common.workflow.ownership import end_with
 from common.workflow.rehearsed import Rehearsal, rehearsals, rehearsed
-from common.workflow.rehearsed_call import Stage, Stub, rehearse
+from common.workflow.rehearsed_call import Stage, Stub, is_needed, rehearse
 from common.workflow.state import Folders, RunState
 
 Step = tuple[str, str, Callable[[], dict[str, Any]]]
@@ -74,9 +74,7 @@ def _counts(stage: Stage, replication: Replication, scale: str, experiments: Col
 
 def _counted(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
     """What was counted of a call; one that others start from is rehearsed before, at the larger of two sizes."""
-    experiment = call.runs[0].experiment
-    others = [need.experiment for config in replication.experiments.values() for need in config.needs.values()]
-    if experiment in others:
+    if is_needed(replication, call):
         Stub(stage, rehearsed(replication, 2), call.runs).play()
     found = count(stage, replication, call)
     if "reason" not in found:

@@ -129,9 +129,13 @@ def rehearse(stage: Stage, replication: Replication, call: Rehearsal) -> Rehears
 
 def _needed_larger(replication: Replication, call: Rehearsal) -> bool:
     """Whether others start from a call at another size, too."""
-    name = call.runs[0].experiment
-    others = [need.experiment for config in replication.experiments.values() for need in config.needs.values()]
-    return name in others and rehearsed(replication).divisor(call.runs[0]) > 1
+    return is_needed(replication, call) and rehearsed(replication).divisor(call.runs[0]) > 1
+
+
+def is_needed(replication: Replication, call: Rehearsal) -> bool:
+    """Whether other experiments start from that of the call."""
+    needs = (need for config in replication.experiments.values() for need in config.needs.values())
+    return any(need.experiment == call.runs[0].experiment for need in needs)
 
 
 class Stub:

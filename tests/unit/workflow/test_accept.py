@@ -109,9 +109,7 @@ def test_where_nothing_is_computed_the_counts_that_git_keeps_are_accepted_but_no
     write_json(path, [{"experiment": "descent", "code": before, "settings": ["single"]}, other])
     in_process.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
     said = accept(in_process.folders, "decay/descent", "paper", SWAPPED)
-    assert said.startswith(
-        "What was counted of decay/descent at scale paper, calls: 1, is accepted at the present code"
-    )
+    assert said.startswith("What was counted of decay/descent at scale paper, calls: 1, is accepted")
     now = counted_code(in_process.replication(), "descent")
     mine, untouched = read_json(path)
     assert untouched == other
