@@ -421,8 +421,8 @@ paper.figure(
     "fig18",
     title="Fig. 18 · alignment on MNIST",
     see="Along training (left) and over the size of the network (right) μ stays of the order of 1, where the decoupled "
-    "noise has it (dashed). γ, a bound that uses uniformity alone, says much less.",
-    printed="The print states no setting; ours are fully connected networks of three widths.",
+    "noise has it (dashed); late in training less than that. γ, a bound that uses uniformity alone, says much less.",
+    printed="The print states no setting; ours are fully connected networks of a few widths.",
 )
 
 # %%
@@ -448,7 +448,7 @@ paper.figure(
         "alignment-gamma-underestimates",
     ],
     title="Fitting errors and gradient norms over the examples",
-    see="Fitting errors (blue) grow more uneven along training, gradient norms (red) do not.",
+    see="Fitting errors (blue) grow more uneven along training, gradient norms (red) far less.",
     printed="The lecture's figure has no number and no stated setting.",
 )
 

@@ -90,8 +90,8 @@ def _factors(part: pd.DataFrame, title: str) -> Figure:
 def _draw(axes: Axes, rows: pd.DataFrame, x: str) -> None:
     mean_bands(axes, rows, x, FACTORS, markers=True)
     reference_line(axes, y=1.0, label="Σ = 2L G")
-    ticks = sorted(rows[x].unique()) if x == "parameters" and rows[x].nunique() < 5 else None
-    log_axis(axes, "x", ticks=ticks)
+    sizes = sorted(rows[x].unique())
+    log_axis(axes, "x", ticks=sizes[:: (len(sizes) + 3) // 4] if x == "parameters" else None)  # four have room
 
 
 def _uniformity(records: pd.DataFrame) -> Figure:
