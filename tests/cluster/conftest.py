@@ -107,11 +107,11 @@ class Checkout:
         (job,) = [job for job in find(self.root, paper).jobs("laptop") if job.experiment == experiment]
         return f"results/{job.marker.as_posix()}"
 
-    def set_in_profile(self, old: str, new: str) -> None:
-        """Replace text, which must be there, in the profile."""
-        path = self.root / "slurm" / "config.yaml"
+    def set_in_profile(self, old: str, new: str, file: str = "config.yaml") -> None:
+        """Replace text, which must be there, in a file of the profile."""
+        path = self.root / "slurm" / file
         text = path.read_text()
-        assert old in text, f"the profile does not hold {old!r}"
+        assert old in text, f"slurm/{file} does not hold {old!r}"
         path.write_text(text.replace(old, new))
 
     @property

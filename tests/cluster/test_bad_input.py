@@ -64,8 +64,9 @@ def test_a_gpu_job_goes_to_the_gpu_partition_with_its_gpu_after_what_the_profile
         "    open('seen', 'w').write(' '.join(os.environ.get(name, '-') for name in names))\n"
         "    rates = torch",
     )
+    checkout.set_in_profile('before_job: ""', 'before_job: "export MODULE=loaded$UNSET"', "site.yaml")
     try:
-        process = checkout.submit("before_job=export MODULE=loaded$UNSET", "--", checkout.marker("descent"))
+        process = checkout.submit("--", checkout.marker("descent"))
         wait_for(lambda: process.poll() is not None, PATIENCE, "the job to end")
         assert process.returncode == 0, checkout.log
         device, module, offline, job = (checkout.root / "seen").read_text().split()

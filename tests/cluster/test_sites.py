@@ -39,10 +39,11 @@ def test_a_coordinator_that_is_a_job_submits_to_several_partitions_and_outlives_
     (held.root / ".venv").symlink_to(sys.prefix)
     held.set_in_profile("slurm_partition: cpu ", "slurm_partition: spare,cpu ")
     _allow(cluster, spare="up", cpu="down")
+    held.set_in_profile('before_job: ""', f'before_job: ". slurm/node_cache.sh {scratch}"', "site.yaml")
     marker = held.marker("descent")
     submit = ["sbatch", "--parsable", "-p", "urgent", "-D", os.fspath(held.root), "slurm/coordinator.sh", *POLLING]
-    settings = ["--config", "scale=laptop", f"before_job=. slurm/node_cache.sh {scratch}", "--", marker]
-    coordinator = _output(held, *submit, *settings, REPLICATIONS_CACHE=os.fspath(cache)).strip()
+    first_try = ["--config", "scale=laptop", "--", marker]
+    coordinator = _output(held, *submit, *first_try, REPLICATIONS_CACHE=os.fspath(cache)).strip()
 
     wait_for(lambda: len(held.held()) == 1, PATIENCE, "the job to wait in its middle")
     ((job, first),) = held.held().items()

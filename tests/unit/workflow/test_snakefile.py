@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -26,21 +27,24 @@ def test_one_experiment_can_be_asked_for_and_brings_what_it_starts_from(project:
         assert asked_for == {target, *(f"run_decay__{job}" for job in jobs)}
 
 
-def test_steps_run_in_the_image_that_the_configuration_names_and_with_its_python(
-    project: Project, tmp_path: Path
-) -> None:
-    """A program in the place of Apptainer says what it is asked for, and executes it here."""
+def test_no_setting_of_the_site_is_lost_where_the_command_line_names_a_scale(project: Project, tmp_path: Path) -> None:
+    """Steps follow the command, in the image and with its Python: a program in Apptainer's place executes them here."""
     folder = tmp_path / "programs"
     folder.mkdir()
-    log = tmp_path / "asked"
+    log, modules = tmp_path / "asked", tmp_path / "modules"
     says = f'case "$1" in --version) echo "apptainer version 1.4.0"; exit;; esac; printf "%s\\n" "$*" >> {log}'
     inside = 'while [ "$1" != bash ]; do shift; done; exec "$@"'
     program(folder, "apptainer", f"{says}; {inside}")
-    program(folder, "python", f'exec {sys.executable} "$@"')
+    program(folder, "python", f'echo "$MODULE" >> {modules}; exec {sys.executable} "$@"')
     (project.root / "replications.sif").touch()
+    shutil.copytree(ROOT / "slurm", project.root / "slurm")
+    site = project.root / "slurm/site.yaml"
+    command = 'before_job: "export MODULE=loaded$UNSET"'
+    site.write_text(site.read_text().replace('before_job: ""', command).replace('image: ""', "image: replications.sif"))
     done = project.command(
-        *(sys.executable, "-m", "snakemake", "--cores", "2", "--sdm", "apptainer", "--apptainer-args=--nv"),
-        *("--config", "scale=smoke", "image=replications.sif", "--", "analysis/smoke/decay/verdicts.json"),
+        *(sys.executable, "-m", "snakemake", "--profile", "slurm", "--executor", "local", "--cores", "2"),
+        *("--sdm", "apptainer", "--apptainer-args=--nv", "--config", "scale=smoke"),
+        *("--", "analysis/smoke/decay/verdicts.json"),
         PATH=f"{folder}:{os.environ['PATH']}",
     )
     assert done.returncode == 0, done.stderr
@@ -51,3 +55,4 @@ def test_steps_run_in_the_image_that_the_configuration_names_and_with_its_python
         assert " replications.sif bash -c " in line
         assert "python -m common.cli step " in line
         assert sys.executable not in line
+    assert modules.read_text().split() == ["loaded", "loaded"]
