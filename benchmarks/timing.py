@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 
@@ -20,13 +21,15 @@ def now(device: str) -> float:
     return time.perf_counter()
 
 
-def medians(functions: Mapping[str, Callable[[], object]], repetitions: int = 3) -> dict[str, float]:
+def medians(
+    functions: Mapping[str, Callable[[], object]], repetitions: int = 3, device: str = "cpu"
+) -> dict[str, float]:
     """Seconds of each function, the median of `repetitions` after one call to warm up.
 
     Functions of less than a third of a second are called three times as often. One that raises is left out, and the
     error is printed.
     """
-    read = clock()
+    read = partial(now, device)
     seconds: dict[str, list[float]] = {}
     first: dict[str, float] = {}
     for name, function in functions.items():

@@ -1,8 +1,9 @@
-"""The toolkit beside its peers: `python -m benchmarks.toolkit [MODEL …] [--quick] [--threads N]`.
+"""The toolkit beside its peers: `python -m benchmarks.toolkit [MODEL …] [--quick] [--threads N] [--device cuda]`.
 
 Prints a table and writes benchmarks/results/toolkit.json, a list of {work, model, ours_g, peer, peer_g, ratio,
-target, met}. The unit g is one gradient over all data, timed in the same process between the others. Peers that are
-not installed are left out; they come with the extra `bench`.
+target, met, device}; one without a device is of a CPU. The unit g is one gradient over all data, timed in the same
+process between the others. Peers that are not installed are left out; they come with the extra `bench`. On a GPU
+networks are measured beside a plain double backward pass alone, with more data, all at once.
 """
 
 import argparse
@@ -44,6 +45,8 @@ TOGETHER = {"vgg": 7.3, "resnet20": 7.3}
 """2 (1 + C)/3 gradients for the exact trace of ten classes, all columns together."""
 ALONE = ("vgg", "resnet8 GroupNorm", "mixer", "gpt", "lstm")
 """Networks of which the traces and the Hessian product alone are measured, beside a plain double backward pass."""
+ON_A_GPU = tuple(name for name in ALONE if name != "lstm")
+"""Those that are measured there: cuDNN has no second derivative of an LSTM."""
 EXACT = {"mlp": 3, "cnn": 9, "resnet20": 18}
 NORMS = {"mlp": 1.0, "transformer": 1.0, "cnn": 1.7, "resnet20": 1.7}
 
@@ -108,7 +111,7 @@ def traced(work: Workload, repetitions: int) -> Iterator[Row]:
     }
     if name in TOGETHER:
         functions["exact trace, together"] = lambda: trace(problem, method="exact")
-    seconds = medians(functions, repetitions)
+    seconds = medians(functions, repetitions, work.inputs.device.type)
     g = {key: value / seconds["gradient"] for key, value in seconds.items()}
     yield from _trace_rows(problem, hessian, name, g)
     their = _peer(g, "double backward product", "double backward")
@@ -248,21 +251,26 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=list(TRACE))
+    parser.add_argument("models", nargs="*", help=f"some of {', '.join(TRACE)}; on a GPU of {', '.join(ON_A_GPU)}")
     parser.add_argument("--quick", action="store_true", help="less data, one repetition")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    kept = [r for r in (read_json(RESULTS) if RESULTS.exists() else []) if r["model"] not in options.models]
-    timed = "processor" if options.threads == 1 else "clock"
-    print(f"torch {torch.__version__}, {platform.machine()}, {options.threads} thread(s), time of the {timed}")
-    for name in options.models:
-        work = workload(name, count=QUICK[name] if options.quick else None)
+    device, models = options.device, options.models or (TRACE if options.device == "cpu" else ON_A_GPU)
+    earlier = read_json(options.out) if options.out.exists() else []
+    kept = [r for r in earlier if (r["model"], r.get("device", "cpu")) not in {(name, device) for name in models}]
+    where = f"{platform.machine()}, {device}, {options.threads} thread(s)"
+    timed = "processor" if (device, options.threads) == ("cpu", 1) else "clock"
+    print(f"torch {torch.__version__}, {where}, time of the {timed}")
+    for name in models:
+        work = workload(name, count=QUICK[name] if options.quick else None, device=device)
         print(f"{name}: {len(work.targets)} examples", flush=True)
-        kept += [asdict(found) for found in measured(work, 1 if options.quick else 3)]
+        kept += [{**asdict(found), "device": device} for found in measured(work, 1 if options.quick else 3)]
         kept.sort(key=lambda found: list(TRACE).index(found["model"]))
-        write_json(RESULTS, kept)
-    print(table(kept))
+        write_json(options.out, kept)
+    print(table([found for found in kept if found.get("device", "cpu") == device]))
 
 
 if __name__ == "__main__":

@@ -177,6 +177,10 @@ class Recurrent(nn.Module):
         return result
 
 
+MORE_ON_A_GPU = 4
+"""How many times as many examples a GPU gets, all of them at once."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """A trained network with data; `chunk` is what all tools take at once."""
@@ -223,12 +227,12 @@ _MAKERS: dict[str, tuple[Callable[[], nn.Module], int, int, int]] = {
 """Maker, examples, examples at once, steps of training."""
 
 
-def workload(name: str, *, count: int | None = None) -> Workload:
-    """One of `_MAKERS`, after a few steps of training."""
+def workload(name: str, *, count: int | None = None, device: str = "cpu") -> Workload:
+    """One of `_MAKERS` on a device, after a few steps of training on the CPU."""
     torch.manual_seed(0)
     source = torch.Generator().manual_seed(0)
     maker, usual, chunk, steps = _MAKERS[name]
-    model, count = maker(), count or usual
+    model, count = maker(), count or usual * (1 if device == "cpu" else MORE_ON_A_GPU)
     if name in ("transformer", "gpt"):
         inputs, targets = tokens(count, source) if name == "transformer" else text(count, source)
         optimiser: torch.optim.Optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -242,4 +246,5 @@ def workload(name: str, *, count: int | None = None) -> Workload:
         functional.cross_entropy(model(inputs[chosen]), targets[chosen]).backward()
         optimiser.step()
     optimiser.zero_grad()
-    return Workload(name, model.eval(), inputs, targets, chunk)
+    at_once = chunk if device == "cpu" else count
+    return Workload(name, model.eval().to(device), inputs.to(device), targets.to(device), at_once)

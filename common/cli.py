@@ -6,7 +6,6 @@ Exit codes: 0 every run has an outcome, 1 a run failed, 2 a user's mistake, 3 un
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -261,7 +260,10 @@ def rehearse(
         list[str] | None, typer.Argument(help="PAPER or PAPER/EXPERIMENT (with what it starts from); all if none.")
     ] = None,
     scale: Scale = "paper",
-    device: Annotated[str, typer.Option(help="cpu or cuda (default: what there is).")] = "",
+    device: Annotated[
+        str,
+        typer.Option(help="cpu or cuda (default: what there is); cuda and no target: accept a GPU in about 8 minutes."),
+    ] = "",
     minutes: Annotated[float, typer.Option(min=0.01, help="A call that takes longer is given up.")] = 30,
     memory: Annotated[float, typer.Option(min=0, help="GB that a call may take (default: what there is).")] = 0,
     seconds: Annotated[
@@ -272,33 +274,24 @@ def rehearse(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Start every kind of call once, shortened: what would fail, what memory it takes, what would fit."""
-    from common.workflow.rehearse import Terms, keep, rehearse_all
+    """Start every kind of call once, shortened: what would fail, what memory it takes, what would fit.
+
+    Experiments that ask for no GPU are rehearsed on the CPU. With --device cuda and no target the GPU is looked at
+    first, and of each experiment that asks for one a single call is begun, until eight minutes are over.
+    """
+    from common.workflow.rehearse import Terms, accept, keep, rehearse_all
     from common.workflow.tables import rehearsal_line, rehearsal_table
 
     folders, chosen = _folders(), _scale(scale)
     terms = Terms(device, 60 * minutes, memory, real_seconds=seconds, again=again)
-    found = list(_device_checks(folders.root)) if device == "cuda" and not targets else []
-    for line in rehearse_all(folders, targets or [], chosen, terms):
+    accepting = device == "cuda" and not targets
+    found: list[dict[str, Any]] = []
+    for line in accept(folders, chosen, terms) if accepting else rehearse_all(folders, targets or [], chosen, terms):
         found.append(line)
         keep(found, folders, chosen)
         print(rehearsal_line(line), file=sys.stderr, flush=True)
     print(as_json(found), end="") if json else rehearsal_table(found)
     raise typer.Exit(int(any(line.get("status") == "failed" or line.get("analysis") for line in found)))
-
-
-def _device_checks(root: Path) -> Iterator[dict[str, Any]]:
-    """Look at the GPU first; a line each on standard error."""
-    import torch
-
-    from common.workflow.device_checks import device_checks
-    from common.workflow.rehearse import check_device
-    from common.workflow.tables import rehearsal_line
-
-    check_device("cuda")
-    for check in device_checks(torch.device("cuda"), root):
-        print(rehearsal_line(check), file=sys.stderr, flush=True)
-        yield {"paper": "", "experiment": "device", **check}
 
 
 @app.command()

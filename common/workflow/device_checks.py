@@ -1,34 +1,46 @@
-"""Whether a device computes as it should: what `replicate rehearse --device cuda` looks at before any call.
+"""Whether a device computes as it should, and how fast: what `replicate rehearse --device cuda` looks at first.
 
-Each check is a line with `check`, `status` (`ok` or `failed`), `reason` and its numbers. It needs torch and what
-computing needs, and for the benchmarks a checkout.
+Each check is a line with `check`, `status` (`ok`, `failed` or `not tried`), `reason` and its numbers. It needs torch
+and what computing needs, and for the benchmarks a checkout; one that needs more is not tried where that is missing.
 """
 
 import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from common.experiments.process import release
+from common.files import write_json
 from common.hessian import GGN, Hessian, LinearOperator, Problem, dense, eigenpairs, trace
+from common.workflow.devices import Device
+from common.workflow.footprint import available_gb
+from common.workflow.state import Folders
 
 PRECISION = 1e-4
 """Largest relative error of a product or eigenvalue in float32."""
 STANDARD_ERRORS = 4.5
 """How many standard errors an estimate may be off."""
-BENCHMARKS = {"ensembles": 60.0, "image_training": 150.0}
+BENCHMARKS = {"ensembles": 60.0, "toolkit": 60.0, "image_training": 150.0}
 """Benchmarks with targets on a GPU, and the seconds that each may take."""
+NOT_TRIED = "not tried: "
+"""How a benchmark's last words begin where what it needs is not installed."""
+CALLS, SECONDS = 10, 2.0
+"""A rate is that of the fastest of so many calls, of fewer where they have taken so long."""
 
 Check = dict[str, Any]
 
 
-def device_checks(device: torch.device, root: Path) -> Iterator[Check]:
-    """Every check of a device, one after the other."""
+def device_checks(device: torch.device, folders: Folders) -> Iterator[Check]:
+    """Every check of a device, one after the other; of a GPU its rates, kept in `device_path`, and benchmarks, too."""
     looks: dict[str, Callable[[], Mapping[str, float]]] = {
         "toolkit beside float64 on the CPU": lambda: toolkit_errors(device),
         "two equal trainings": lambda: {"difference": largest_difference(device, device)},
@@ -38,20 +50,98 @@ def device_checks(device: torch.device, root: Path) -> Iterator[Check]:
     for name, look in looks.items():
         yield checked(name, look, exact=name == "two equal trainings")
     if device.type == "cuda":
+        yield rates_check(device, device_path(folders))
         for name, seconds in BENCHMARKS.items():
-            yield benchmark(name, root, seconds)
+            yield benchmark(name, folders.root, seconds)
 
 
 def checked(name: str, look: Callable[[], Mapping[str, float]], *, exact: bool = False) -> Check:
     """A check whose numbers are relative errors, none of which may be above `PRECISION`, or 0 for an `exact` one."""
     try:
-        numbers = dict(look())
+        numbers = {entry: float(value) for entry, value in look().items()}
     except Exception as error:  # whatever a device does: the other checks go on
         return {"check": name, "status": "failed", "reason": f"{type(error).__name__}: {error}"}
     limit = 0.0 if exact else PRECISION
     off = [f"{entry} {value:.2g}" for entry, value in numbers.items() if not value <= limit]
     reason = f"above {limit:g}: {', '.join(off)}" if off else ""
     return {"check": name, "status": "failed" if off else "ok", "reason": reason, **numbers}
+
+
+def device_path(folders: Folders) -> Path:
+    """Where the GPU that was looked at last is kept, as `replicate plan --device` reads it."""
+    return folders.results / ".rehearsals" / "device.json"
+
+
+def rates_check(device: torch.device, path: Path, **sizes: int) -> Check:
+    """The rates of a device, which are kept in a file for the plan; `sizes` are those of `measured`."""
+    check: Check = {"check": "rates of products and copies"}
+    try:
+        found = asdict(measured(device, **sizes))
+    except Exception as error:  # whatever a device does: the other checks go on
+        return {**check, "status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    finally:
+        release()
+    write_json(path, found)
+    return {**check, "status": "ok", "reason": f"`replicate plan --device {path}` reckons with them", **found}
+
+
+def measured(device: torch.device, side: int = 8192, numbers: int = 2**28) -> Device:
+    """A device by its rates in large products, in TF32 where it has that, and in a large copy, read and written.
+
+    Args:
+        side: of the square matrices.
+        numbers: in float32, that are copied.
+    """
+
+    def product(kind: torch.dtype, precision: str = "highest") -> float:
+        one, other, into = (torch.ones(side, side, dtype=kind, device=device) for _ in range(3))
+        with _precision(precision):
+            return 2 * side**3 / _least_seconds(lambda: torch.mm(one, other, out=into), device) / 1e12
+
+    def copy() -> float:
+        source, into = (torch.ones(numbers, device=device) for _ in range(2))
+        return 2 * source.nbytes / _least_seconds(lambda: into.copy_(source), device) / 1e12
+
+    single, cuda = product(torch.float32), device.type == "cuda"
+    return Device(
+        name=torch.cuda.get_device_name(device).lower().replace(" ", "-") if cuda else device.type,
+        float32=_rounded(single),
+        tf32=_rounded(product(torch.float32, "high") if cuda else single),
+        float64=_rounded(product(torch.float64)),
+        bandwidth=_rounded(copy()),
+        memory_gb=_rounded(available_gb(device)),
+    )
+
+
+@contextmanager
+def _precision(of_products: str) -> Iterator[None]:
+    """Within: `highest` multiplies matrices in float32 as such, `high` in TF32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(of_products)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _least_seconds(work: Callable[[], object], device: torch.device) -> float:
+    taken: list[float] = []
+    while len(taken) < CALLS and sum(taken) < SECONDS:
+        start = _now(device)
+        work()
+        taken.append(_now(device) - start)
+    return min(taken)
+
+
+def _now(device: torch.device) -> float:
+    """Seconds, once the device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
 
 
 def toolkit_errors(device: torch.device) -> dict[str, float]:
@@ -138,7 +228,7 @@ def _network() -> nn.Module:
 
 
 def benchmark(name: str, root: Path, seconds: float) -> Check:
-    """A benchmark on the GPU: which of its rows miss their target."""
+    """A benchmark on the GPU: which of its rows miss their target, or why it was not tried."""
     check: Check = {"check": f"benchmarks/{name}", "status": "failed"}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "rows.json")
@@ -148,8 +238,18 @@ def benchmark(name: str, root: Path, seconds: float) -> Check:
         except subprocess.TimeoutExpired:
             return {**check, "reason": f"it was not done after {seconds:g} s"}
         if done.returncode or not out.is_file():
-            return {**check, "reason": (done.stderr.strip().splitlines() or ["it wrote nothing"])[-1]}
+            said = (done.stderr.strip().splitlines() or ["it wrote nothing"])[-1]
+            status = "not tried" if said.startswith(NOT_TRIED) else "failed"
+            return {**check, "status": status, "reason": said.removeprefix(NOT_TRIED)}
         rows = [row for row in json.loads(out.read_text()) if row["target"]]
-    missed = [f"{row['network']} {row['ratio']:.3g} (≥ {row['target']:g})" for row in rows if not row["met"]]
+    missed = [_missed(row) for row in rows if not row["met"]]
     status, reason = ("failed", f"below target: {', '.join(missed)}") if missed else ("ok", "")
     return {**check, "status": status, "reason": reason, "rows": rows}
+
+
+def _missed(row: Mapping[str, Any]) -> str:
+    """A row below its target; those of the toolkit are in gradients and beside what a peer takes."""
+    if "network" in row:
+        return f"{row['network']} {row['ratio']:.3g} (≥ {row['target']:g})"
+    beside = f", {row['ratio']:.3g} of {row['peer']}" if row["ratio"] else ""
+    return f"{row['work']} of {row['model']} {row['ours_g']:.3g} g{beside} ({row['target']})"

@@ -1,7 +1,9 @@
 """The process in which a paper's calls are rehearsed, one after the other; it writes a line as each begins and ends."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+import resource
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,11 +20,13 @@ from common.workflow.counting import count, keep_count
 from common.workflow.discovery import find, make_importable
 from common.workflow.footprint import available_gb, limit_memory, reset_peak
 from common.workflow.ownership import end_with
-from common.workflow.rehearsed import Rehearsal, rehearsals, rehearsed
+from common.workflow.rehearsed import Rehearsal, first_calls, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Stage, Stub, is_needed, rehearse
 from common.workflow.state import Folders, RunState
 
-Step = tuple[str, str, Callable[[], dict[str, Any]]]
+CPU = torch.device("cpu")
+
+Step = tuple[str, str, Callable[[Stage], dict[str, Any]]]
 """Experiment, setting, and what rehearses it."""
 
 
@@ -32,22 +36,53 @@ def rehearsal_step(folders: Folders, task: Path) -> None:
     end_with([stated["owner"]])
     make_importable(folders.root)
     replication = find(folders.root, stated["paper"])
-    device = prepare_torch(1)
-    room = stated["available_gb"] or available_gb(device)
-    stage = Stage(folders, Path(stated["scratch"]), device, room, seconds=stated["real_seconds"], again=stated["again"])
-    make = _counts if stated["count"] else _steps
-    steps = list(make(stage, replication, stated["scale"], stated["experiments"]))
+    stages = _stages(folders, stated)
+    make = _counts if stated["count"] else _first_steps if stated["one_each"] else _steps
+    steps = list(make(replication, stated["scale"], stated["experiments"]))
     with Path(stated["answers"]).open("a", encoding="utf-8") as stream:
         for number, (experiment, setting, step) in enumerate(steps):
             if number < stated["first"]:
                 continue
+            if stated["until"] and time.time() > stated["until"]:
+                break
             named = {"paper": replication.name, "experiment": experiment}
             _write(stream, {**named, "begun": number, "of": len(steps), "setting": setting})
-            reset_peak(device)
-            if device.type == "cpu":
-                limit_memory(room)
-            torch.set_num_threads(replication.experiment(experiment).resources_at(stated["scale"]).cpus)
-            _write(stream, {**named, **step()})
+            resources = replication.experiment(experiment).resources_at(stated["scale"])
+            stage = stages[resources.gpus > 0]
+            _settle(stage)
+            torch.set_num_threads(resources.cpus)
+            _write(stream, {**named, **step(stage)})
+
+
+def _stages(folders: Folders, stated: Mapping[str, Any]) -> dict[bool, Stage]:
+    """Where experiments are rehearsed that ask for a GPU (True), and that ask for none: on the CPU, whatever there is.
+
+    The memory that a task states is of the device that is there.
+    """
+    there = prepare_torch(1)
+    rooms = {CPU: available_gb(CPU)}
+    rooms[there] = stated["available_gb"] or available_gb(there)
+    return {
+        asking: Stage(
+            folders,
+            Path(stated["scratch"]),
+            device,
+            rooms[device],
+            seconds=stated["real_seconds"],
+            again=stated["again"],
+        )
+        for asking, device in ((False, CPU), (True, there))
+    }
+
+
+def _settle(stage: Stage) -> None:
+    """Have the process be as a job on that device is; what it has freed goes back."""
+    reset_peak(stage.device)
+    torch.use_deterministic_algorithms(stage.device.type == "cuda", warn_only=True)
+    if stage.device == CPU:
+        limit_memory(stage.available_gb)
+    else:
+        resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def _write(stream: Any, line: dict[str, Any]) -> None:
@@ -55,24 +90,31 @@ def _write(stream: Any, line: dict[str, Any]) -> None:
     stream.flush()
 
 
-def _steps(stage: Stage, replication: Replication, scale: str, experiments: Collection[str]) -> Iterator[Step]:
+def _steps(replication: Replication, scale: str, experiments: Collection[str]) -> Iterator[Step]:
     """The calls of each experiment, then its metrics and figures."""
     for name in replication.experiments:
         if name in experiments:
             for call in rehearsals(replication, name, scale):
-                yield name, call.name, partial(_rehearsed, stage, replication, call)
-            yield name, "metrics and figures", partial(_analysed, stage, replication, name, scale)
+                yield name, call.name, partial(_rehearsed, replication, call)
+            yield name, "metrics and figures", partial(_analysed, replication, name, scale)
 
 
-def _counts(stage: Stage, replication: Replication, scale: str, experiments: Collection[str]) -> Iterator[Step]:
+def _first_steps(replication: Replication, scale: str, experiments: Collection[str]) -> Iterator[Step]:
+    """The first call of each experiment that asks for a GPU, and the calls that it starts from."""
+    asking = [name for name in experiments if replication.experiment(name).resources_at(scale).gpus]
+    for call in first_calls(replication, asking, scale):
+        yield call.runs[0].experiment, call.name, partial(_rehearsed, replication, call)
+
+
+def _counts(replication: Replication, scale: str, experiments: Collection[str]) -> Iterator[Step]:
     """The calls of each experiment, counted."""
     for name in replication.experiments:
         if name in experiments:
             for call in rehearsals(replication, name, scale):
-                yield name, call.name, partial(_counted, stage, replication, call)
+                yield name, call.name, partial(_counted, replication, call)
 
 
-def _counted(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
+def _counted(replication: Replication, call: Rehearsal, stage: Stage) -> dict[str, Any]:
     """What was counted of a call; one that others start from is rehearsed before, at the larger of two sizes."""
     if is_needed(replication, call):
         Stub(stage, rehearsed(replication, 2), call.runs).play()
@@ -82,27 +124,23 @@ def _counted(stage: Stage, replication: Replication, call: Rehearsal) -> dict[st
     return {"setting": call.name, **found}
 
 
-def _rehearsed(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, Any]:
+def _rehearsed(replication: Replication, call: Rehearsal, stage: Stage) -> dict[str, Any]:
     found = asdict(rehearse(stage, replication, call))
     return {**found, "code": replication.code_digest(found["experiment"], "run")}
 
 
-def _analysed(stage: Stage, replication: Replication, experiment: str, scale: str) -> dict[str, Any]:
-    return {"analysis": _analysis(stage, replication, experiment, scale)}
-
-
-def _analysis(stage: Stage, replication: Replication, experiment: str, scale: str) -> list[str]:
-    """What goes wrong with metrics and figures of the records of an experiment's stubs."""
+def _analysed(replication: Replication, experiment: str, scale: str, stage: Stage) -> dict[str, Any]:
+    """What goes wrong with metrics and figures of the records of an experiment's stubs, or why none were drawn."""
     try:
         from common.workflow.analyse import analysed
     except ImportError as error:
-        return [f"not tried: {error}"]
+        return {"analysis": [], "status": "not tried", "reason": str(error)}
     shortened, results = rehearsed(replication), stage.results(1)
     states = [_state(run, results) for run in shortened.runs(experiment, scale)]
     if not any(state.current for state in states):
-        return []
+        return {"analysis": []}
     folders, place = Folders(stage.folders.root, results.root), stage.scratch / "analysis" / replication.name
-    return [problem.sentence for problem in analysed(shortened, states, folders, place)[1]]
+    return {"analysis": [problem.sentence for problem in analysed(shortened, states, folders, place)[1]]}
 
 
 def _state(run: Run, results: Results) -> RunState:

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ START_SECONDS = 300.0
 """How long a process may take before its first call begins."""
 WAITING = 5.0
 """How many times as long as it may compute a call may take where other work has the processor."""
+ACCEPTANCE_MINUTES = 8.0
+"""After which `accept` begins no other call."""
 
 Told = Generator[dict[str, Any], None, int | None]
 """What a process tells, and the step with which the next one begins."""
@@ -47,6 +49,8 @@ class Terms:
         real_seconds: for which every real call is begun, to time its steps; 0 for not at all.
         again: whether every call is computed again, uninterrupted, and the records compared.
         count: whether the operations of every real call are counted for `real_seconds`, and nothing else is done.
+        one_each: whether, of experiments that ask for a GPU alone, one call is rehearsed, with what it starts from.
+        until: time (`time.time()`) after which no call is begun; 0 for none.
     """
 
     device: str = ""
@@ -55,6 +59,48 @@ class Terms:
     real_seconds: float = 0.0
     again: bool = False
     count: bool = False
+    one_each: bool = False
+    until: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether no other call is to be begun."""
+        return bool(self.until) and time.time() > self.until
+
+
+def accept(folders: Folders, scale: str, terms: Terms) -> Iterator[dict[str, Any]]:
+    """Look at a GPU, then rehearse one call of each experiment that asks for one, with what it starts from.
+
+    Yields the lines of `device_checks`, those of `rehearse_all`, and one that says how many experiments were not
+    reached within `ACCEPTANCE_MINUTES`, where that is so.
+
+    Raises:
+        UserError: there is no GPU.
+    """
+    import torch
+
+    from common.workflow.device_checks import device_checks
+
+    check_device("cuda")
+    terms = replace(terms, one_each=True, until=time.time() + 60 * ACCEPTANCE_MINUTES)
+    asking = [
+        f"{replication.name}/{name}"
+        for replication in chosen(folders.root, [], scale)[0].values()
+        for name in replication.experiments
+        if replication.experiment(name).resources_at(scale).gpus and replication.runs(name, scale)
+    ]
+    left, device = set(asking), {"paper": "", "experiment": "device"}
+    for check in device_checks(torch.device("cuda"), folders):
+        yield {**device, **check}
+    for line in rehearse_all(folders, asking, scale, terms) if asking else ():
+        left.discard(f"{line['paper']}/{line['experiment']}")
+        yield line
+    if left:
+        reason = (
+            f"{len(left)} of {len(asking)} experiments that ask for a GPU were not reached in {ACCEPTANCE_MINUTES:g} "
+            f"minutes; `replicate rehearse --scale {scale}` rehearses every call of all"
+        )
+        yield {**device, "check": "rehearsal", "status": "unfinished", "reason": reason}
 
 
 def rehearse_all(folders: Folders, targets: Sequence[str], scale: str, terms: Terms) -> Iterator[dict[str, Any]]:
@@ -108,9 +154,11 @@ def rehearse(
             "real_seconds": terms.real_seconds,
             "again": terms.again,
             "count": terms.count,
+            "one_each": terms.one_each,
+            "until": terms.until,
         }
         first: int | None = 0
-        while first is not None:
+        while first is not None and not terms.over:
             first = yield from _process(folders, terms, stated, first)
 
 

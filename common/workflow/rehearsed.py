@@ -2,7 +2,7 @@
 
 import importlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results, RunRecord
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
-from common.workflow.timings import setting
+from common.workflow.timings import parameters_digest, setting
 from common.workflow.trial import calls_of
 
 SEEDS = 2
@@ -168,6 +168,31 @@ def rehearsals(replication: Replication, experiment: str, scale: str) -> list[Re
         one = found.setdefault(kind, Rehearsal(first, len(seeds)))
         found[kind] = replace(one, settings=tuple(dict.fromkeys([*one.settings, *map(setting, runs)])))
     return list(found.values())
+
+
+def first_calls(replication: Replication, experiments: Collection[str], scale: str) -> list[Rehearsal]:
+    """The first kind of call of each experiment, and those that it starts from, needed ones first."""
+    calls = {name: rehearsals(replication, name, scale) for name in replication.experiments}
+    found: list[Rehearsal] = []
+
+    def take(call: Rehearsal) -> None:
+        if call in found:
+            return
+        for needed in (needed for run in call.runs for needed in replication.needed(run).values()):
+            take(next(other for other in calls[needed.experiment] if setting(needed) in other.settings))
+        found.append(call)
+
+    for name in calls:
+        if name in experiments and calls[name]:
+            take(calls[name][0])
+    return found
+
+
+def stands_for(replication: Replication, call: Rehearsal) -> dict[str, Any]:
+    """`settings` of which what was found of a call tells, and the digest of their `parameters`."""
+    first = call.runs[0]
+    digests = {setting(run): parameters_digest(run) for run in replication.runs(first.experiment, first.scale)}
+    return {"settings": list(call.settings), "parameters": {name: digests[name] for name in call.settings}}
 
 
 def _kind(run: Run, replication: Replication, alike: Sequence[str]) -> tuple[tuple[str, Any], ...]:

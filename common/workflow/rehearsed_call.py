@@ -30,7 +30,7 @@ from common.hessian.problem import SAVED
 from common.workflow.devices import SPARE
 from common.workflow.footprint import Footprint, at_once, peak_gb, shortage
 from common.workflow.made_data import files_or_made
-from common.workflow.rehearsed import Rehearsal, Rehearsed, provide, rehearsed
+from common.workflow.rehearsed import Rehearsal, Rehearsed, provide, rehearsed, stands_for
 from common.workflow.rehearsed_context import Enough, RehearsedContext, interrupt, leave
 from common.workflow.state import Folders
 from common.workflow.timings import trials_path
@@ -314,7 +314,7 @@ def _time(found: Rehearsing, stage: Stage, replication: Replication, call: Rehea
     found.real_seconds = (trial["seconds"], trial["lower"], trial["upper"])
     path = trials_path(stage.folders.store, first.scale, replication.name)
     kept = {(entry.get("experiment"), entry.get("setting")): entry for entry in read_entries(path)}
-    kept[(trial["experiment"], trial["setting"])] = trial
+    kept[(trial["experiment"], trial["setting"])] = {**trial, **stands_for(replication, call)}
     write_json(path, list(kept.values()))
 
 

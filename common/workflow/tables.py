@@ -201,7 +201,8 @@ def rehearsal_line(line: Mapping[str, Any]) -> str:
         return f"{line['check']}: {line['status']}{': ' if line['reason'] else ''}{line['reason']}"
     name = f"{line['paper']}/{line['experiment']}"
     if "analysis" in line:
-        return f"{name}: metrics and figures: {'; '.join(line['analysis']) or 'ok'}"
+        untried = f"{line['status']}: {line['reason']}" if "status" in line else "ok"
+        return f"{name}: metrics and figures: {'; '.join(line['analysis']) or untried}"
     made = f" (made: {', '.join(line['made'])})" if line["made"] else ""
     counted = line.get("counted_gb")
     memory = f", {counted[1]:.2f} GB" if counted else ""

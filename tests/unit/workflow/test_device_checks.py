@@ -1,12 +1,28 @@
 """What is looked at on a fresh GPU machine, on the device that there is."""
 
+import sys
+from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
+from benchmarks import image_training, toolkit
+from common.files import read_json, write_json
 from common.workflow import device_checks
-from common.workflow.device_checks import benchmark, checked, largest_difference, toolkit_errors
+from common.workflow.device_checks import (
+    BENCHMARKS,
+    benchmark,
+    checked,
+    device_path,
+    largest_difference,
+    rates_check,
+    toolkit_errors,
+)
+from common.workflow.devices import Device
+from common.workflow.state import Folders
 from tests.conftest import ROOT, program
 
 CPU = torch.device("cpu")
@@ -23,10 +39,12 @@ def test_training_that_goes_on_from_a_checkpoint_ends_where_it_would_have() -> N
     assert largest_difference(CPU, CPU) == 0.0
 
 
-def test_every_check_tells_its_numbers() -> None:
-    found = list(device_checks.device_checks(CPU, ROOT))
+def test_every_check_tells_its_numbers(tmp_path: Path) -> None:
+    found = list(device_checks.device_checks(CPU, Folders(ROOT, tmp_path)))
     assert [check["status"] for check in found] == ["ok"] * 4
     assert found[1]["difference"] == 0.0
+    write_json(tmp_path / "found.json", found)
+    assert read_json(tmp_path / "found.json") == found
 
 
 def test_what_is_off_or_raises_is_said() -> None:
@@ -43,3 +61,63 @@ def test_rows_of_a_benchmark_that_miss_their_target_are_named(tmp_path: Path, mo
     assert benchmark("ensembles", tmp_path, 10.0)["reason"] == "below target: mlp 12.3 (≥ 30)"
     said = program(tmp_path, "python", "echo Traceback >&2; echo 'RuntimeError: no kernel' >&2; exit 1")
     assert benchmark("ensembles", tmp_path, 10.0)["reason"] == "RuntimeError: no kernel"
+    said = program(tmp_path, "python", "echo 'not tried: torchvision is not installed' >&2; exit 1")
+    untried = benchmark("image_training", tmp_path, 10.0)
+    assert (untried["status"], untried["reason"]) == ("not tried", "torchvision is not installed")
+    rows = """[{"work": "Hessian product", "model": "vgg", "ours_g": 4.5, "peer": "double backward", "ratio": 1.2,
+        "target": "≤ 0.9×", "met": false}]"""
+    said = program(tmp_path, "python", f"while [ $1 != --out ]; do shift; done; echo '{rows}' > $2")
+    assert benchmark("toolkit", tmp_path, 10.0)["reason"] == (
+        "below target: Hessian product of vgg 4.5 g, 1.2 of double backward (≤ 0.9×)"
+    )
+
+
+def test_rates_of_a_device_are_kept_for_the_plan(tmp_path: Path) -> None:
+    path = device_path(Folders(ROOT, tmp_path))
+    check = rates_check(CPU, path, side=64, numbers=2**12)
+    found = Device(**read_json(path))
+    assert (check["status"], path.relative_to(tmp_path)) == ("ok", Path(".rehearsals", "device.json"))
+    assert f"--device {path}" in check["reason"]
+    assert (found.name, found.tf32) == ("cpu", found.float32)
+    assert all(getattr(found, field.name) > 0 for field in fields(Device) if field.name != "name")
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_rates_that_cannot_be_measured_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_memory(*_: Any, **__: Any) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(device_checks, "measured", out_of_memory)
+    check = rates_check(CPU, tmp_path / "device.json")
+    assert (check["status"], check["reason"]) == ("failed", "RuntimeError: out of memory")
+    assert not (tmp_path / "device.json").exists()
+
+
+def test_benchmarks_of_a_gpu_need_no_peer_that_is_not_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toolkit's networks there are those of which a double backward pass is the only peer; rows of a CPU stay."""
+    assert {"ensembles", "toolkit", "image_training"} == set(BENCHMARKS)
+    assert set(toolkit.ON_A_GPU) < set(toolkit.ALONE)
+    assert set(image_training.TARGETS["cuda"].values()) == {5.0}
+    rows, placed = tmp_path / "toolkit.json", []
+    write_json(rows, [{"model": "vgg", "work": "kept"}, {"model": "vgg", "work": "former", "device": "cuda"}])
+    monkeypatch.setattr(sys, "argv", ["toolkit", "--device", "cuda", "--out", str(rows)])
+
+    def workload(name: str, *, count: int | None, device: str) -> SimpleNamespace:
+        placed.append((name, device))
+        return SimpleNamespace(name=name, targets=[0])
+
+    monkeypatch.setattr(toolkit, "workload", workload)
+    monkeypatch.setattr(toolkit, "measured", lambda work, _: [toolkit.row("a product", work.name, 1.0, "≤ 2 g")])
+    toolkit.main()
+    assert placed == [(name, "cuda") for name in toolkit.ON_A_GPU]
+    assert {(row["model"], row["work"], row.get("device")) for row in read_json(rows)} == {
+        ("vgg", "kept", None),
+        *((name, "a product", "cuda") for name in toolkit.ON_A_GPU),
+    }
+
+
+def test_training_on_images_is_not_tried_without_what_its_plain_loop_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.setattr(sys, "argv", ["image_training"])
+    with pytest.raises(SystemExit, match="not tried: torchvision is not installed"):
+        image_training.main()

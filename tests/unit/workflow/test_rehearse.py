@@ -11,19 +11,22 @@ from typing import Any
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from common.cli import app
 from common.errors import UserError
 from common.experiments.execution import parameters_of
-from common.files import read_json
+from common.files import read_entries, read_json, write_json
+from common.workflow import device_checks, rehearsal_step, rehearsed_call
 from common.workflow import rehearse as rehearsal
-from common.workflow import rehearsed_call
 from common.workflow.cost import costs
 from common.workflow.discovery import discover
 from common.workflow.footprint import Footprint, at_once, shortage
 from common.workflow.progress import lives
-from common.workflow.rehearse import Terms, keep, rehearse_all
-from common.workflow.rehearsed import Rehearsal, provide, rehearsals, rehearsed
+from common.workflow.rehearse import Terms, accept, keep, rehearse_all
+from common.workflow.rehearsed import Rehearsal, first_calls, provide, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Rehearsing, Stage, rehearse
+from common.workflow.timings import parameters_digest, setting, trials_path
 from tests.conftest import ROOT, Project
 
 HEAD = """
@@ -284,6 +287,139 @@ def test_the_real_call_is_timed_with_as_many_checkpoints_as_it_writes(
     )
     assert rehearsing(in_process, tmp_path, seconds=0.5)["descent"].untimed == "every None s"
     assert os.environ["REPLICATIONS_CHECKPOINT_SECONDS"] == "0"
+
+
+def test_a_trial_says_for_which_settings_of_its_kind_it_stands(in_process: Project, tmp_path: Path) -> None:
+    config = CONFIG.replace("  grid: {seed: 30}", "  grid: {learning_rate: [0.1, 0.2], seed: 30}", 1).replace(
+        "match: [seed]", "match: [seed], where: {learning_rate: 0.1}"
+    )
+    plant(in_process, TRAINS.replace("MOVED", "momentum.to(context.device)"), config)
+    rehearsing(in_process, tmp_path, seconds=0.5)
+    replication = in_process.replication()
+    trial, _ = read_entries(trials_path(in_process.folders.store, "paper", "decay"))
+    assert (trial["setting"], trial["settings"]) == ("learning_rate=0.1", ["learning_rate=0.1", "learning_rate=0.2"])
+    runs = replication.runs("descent", "paper")
+    assert trial["parameters"] == {setting(run): parameters_digest(run) for run in runs}
+    assert len(set(trial["parameters"].values())) == 2
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, float]]:
+    """A machine with a GPU, where nothing is computed: on which device an experiment was rehearsed with what memory."""
+    seen: dict[str, tuple[str, float]] = {}
+
+    def rehearse(stage: Stage, replication: Any, call: Rehearsal) -> Rehearsing:
+        experiment = call.runs[0].experiment
+        seen[experiment] = stage.device.type, stage.available_gb
+        return Rehearsing(replication.name, experiment, call.name, call.seeds, status="ok")
+
+    monkeypatch.setattr(rehearsal_step, "rehearse", rehearse)
+    monkeypatch.setattr(rehearsal_step, "prepare_torch", lambda cpus: torch.device("cuda"))
+    monkeypatch.setattr(rehearsal_step, "available_gb", lambda device: {"cuda": 80.0, "cpu": 20.0}[device.type])
+    for name in ("end_with", "reset_peak", "limit_memory"):
+        monkeypatch.setattr(rehearsal_step, name, lambda *_: None)
+    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
+    monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *_, **__: None)
+    monkeypatch.setattr(rehearsal, "check_device", lambda device: None)
+    return seen
+
+
+def stepped(project: Project, tmp_path: Path, **stated: Any) -> list[dict[str, Any]]:
+    """What the process of a rehearsal tells of both experiments as they end, made in this one."""
+    terms = {"available_gb": 0, "real_seconds": 0, "again": False, "count": False, "one_each": False, "until": 0}
+    task = {"paper": "decay", "experiments": ["descent", "measurement"], "scale": "paper", "first": 0, "owner": 0}
+    answers = tmp_path / "told.jsonl"
+    places = {"scratch": str(tmp_path / "scratch"), "answers": str(answers)}
+    write_json(tmp_path / "task.json", {**terms, **task, **places, **stated})
+    rehearsal_step.rehearsal_step(project.folders, tmp_path / "task.json")
+    found = [line for line in rehearsal._lines(answers) if "begun" not in line]
+    answers.unlink()
+    return found
+
+
+def test_what_asks_for_no_gpu_is_rehearsed_on_the_cpu(
+    in_process: Project, tmp_path: Path, gpu: dict[str, tuple[str, float]]
+) -> None:
+    plant(in_process, TRAINS)
+    stepped(in_process, tmp_path)
+    assert gpu == {"descent": ("cuda", 80.0), "measurement": ("cpu", 20.0)}
+    stepped(in_process, tmp_path, available_gb=24.0)
+    assert gpu == {"descent": ("cuda", 24.0), "measurement": ("cpu", 20.0)}
+
+
+ONE_OF_TWO = CONFIG.replace("  grid: {seed: 30}", "  grid: {width: [7, 8], seed: 30}", 1).replace(
+    "match: [seed]", "match: [seed], where: {width: 8}"
+)
+"""The second experiment starts from the second kind of call of the first."""
+
+
+def test_a_gpu_is_accepted_by_one_call_of_each_experiment_that_asks_for_one(
+    in_process: Project, tmp_path: Path, gpu: dict[str, tuple[str, float]]
+) -> None:
+    plant(in_process, TRAINS, ONE_OF_TWO.replace("{gpus: 1}", "{gpus: 0}") + "  resources: {paper: {gpus: 1}}\n")
+    told = stepped(in_process, tmp_path, one_each=True)
+    assert [(line["experiment"], line.get("setting")) for line in told] == [
+        ("descent", "width=8"),
+        ("measurement", "single"),
+    ]
+    assert gpu["descent"] == ("cpu", 20.0)
+    assert stepped(in_process, tmp_path, one_each=True, until=time.time() - 1) == []
+    every = first_calls(in_process.replication(), ["descent", "measurement"], "paper")
+    assert [call.name for call in every] == ["width=7", "width=8", "single"]
+
+
+def test_what_an_acceptance_did_not_reach_in_eight_minutes_is_counted(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch, gpu: dict[str, tuple[str, float]]
+) -> None:
+    plant(in_process, TRAINS, CONFIG + "  resources: {paper: {gpus: 1}}\n")
+    in_process.file("claims.yaml").write_text("[]\n")
+    check = {"check": "two equal trainings", "status": "ok", "reason": ""}
+    monkeypatch.setattr(device_checks, "device_checks", lambda *_: iter([check]))
+    asked: list[Any] = []
+
+    def some(folders: Any, targets: Any, scale: str, terms: Terms) -> Any:
+        asked.append((targets, terms.one_each, terms.over))
+        yield {"paper": "decay", "experiment": "descent", "setting": "single", "status": "ok"}
+
+    monkeypatch.setattr(rehearsal, "rehearse_all", some)
+    found = list(accept(in_process.folders, "paper", Terms("cuda")))
+    assert asked == [(["decay/descent", "decay/measurement"], True, False)]
+    assert [line.get("check", line.get("setting")) for line in found] == ["two equal trainings", "single", "rehearsal"]
+    assert found[-1]["reason"] == (
+        "1 of 2 experiments that ask for a GPU were not reached in 8 minutes; `replicate rehearse --scale paper` "
+        "rehearses every call of all"
+    )
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    late = Terms(until=1.0)
+    assert not late.over
+    monkeypatch.setattr("time.time", lambda: 2.0)
+    assert list(rehearsal.rehearse(in_process.replication(), "paper", in_process.folders, late, ["descent"])) == []
+
+
+@pytest.mark.parametrize(("targets", "every"), [([], False), (["decay"], True)])
+def test_every_call_of_a_named_paper_is_rehearsed_on_a_gpu(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch, targets: list[str], every: bool
+) -> None:
+    said = {"paper": "decay", "experiment": "descent", "analysis": []}
+    monkeypatch.setattr(rehearsal, "accept", lambda *_: iter([{**said, "experiment": "accepted"}]))
+    monkeypatch.setattr(rehearsal, "rehearse_all", lambda *_: iter([{**said, "experiment": "every"}]))
+    done = CliRunner().invoke(app, ["rehearse", "--device", "cuda", *targets])
+    assert (f"decay/{'every' if every else 'accepted'}: metrics and figures: ok" in done.output, done.exit_code) == (
+        True,
+        0,
+    )
+
+
+def test_metrics_and_figures_that_could_not_be_tried_are_no_failure(
+    in_process: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: dict[str, tuple[str, float]]
+) -> None:
+    plant(in_process, TRAINS)
+    monkeypatch.setitem(sys.modules, "common.workflow.analyse", None)
+    told = stepped(in_process, tmp_path)
+    monkeypatch.setattr(rehearsal, "rehearse_all", lambda *_: iter(told))
+    done = CliRunner().invoke(app, ["rehearse"])
+    assert "decay/descent: metrics and figures: not tried: import of common.workflow.analyse halted" in done.output
+    assert done.exit_code == 0
 
 
 @pytest.mark.parametrize(("device", "gb"), [("cpu", 20.0), ("cuda", 18.0)])
