@@ -133,7 +133,10 @@ def plan(
     count: Annotated[
         float, typer.Option(min=0, help="First count the operations of each kind of call for this many seconds.")
     ] = 0,
-    device: Annotated[str, typer.Option(help="GPU on which counted operations will be: h100, a100, …")] = "",
+    device: Annotated[
+        str,
+        typer.Option(help="GPU on which counted operations will be: h100 (if none is named), a100, …, or a JSON file."),
+    ] = "",
     compare: Annotated[
         bool, typer.Option("--compare", help="Print what was counted beside `minutes`, of the reference machine.")
     ] = False,
@@ -157,6 +160,8 @@ def plan(
     """Show jobs and runs, how many are current, and how long the others will take."""
     from common.workflow.cost import costs
     from common.workflow.counts import compared, comparison
+    from common.workflow.devices import USUAL
+    from common.workflow.devices import device as device_of
     from common.workflow.plan import plan as plan_of
     from common.workflow.tables import cost_table, plan_rows, plan_table
 
@@ -169,7 +174,7 @@ def plan(
     if record_minutes:
         _record_minutes(selected, chosen, folders)
         return
-    gpu = _device(device)
+    named = device_of(device) if device else None
     if trial:
         _try_calls(selected, chosen, folders, trial)
     if count:
@@ -183,12 +188,13 @@ def plan(
     if record_limits:
         from common.workflow.record_resources import record_limits as record
 
-        print("\n".join(line for replication in each for line in record(replication, chosen, folders, gpu)))
+        print("\n".join(line for replication in each for line in record(replication, chosen, folders, named)))
         return
     if compare:
         print(comparison([line for replication in each for line in compared(replication, chosen, folders.store)]))
         return
     jobs = [job for replication in each for job in plan_of(replication, chosen, folders.store, asked)]
+    gpu = named or (device_of(USUAL) if device_factor == 1 else None)
     priced = [cost for replication in each for cost in costs(replication, chosen, folders.store, device_factor, gpu)]
     due = [cost for cost in priced if asked(cost.paper, cost.experiment)]
     names = {(cost.paper, name) for cost in due for name in (cost.experiment, *cost.needs)}
@@ -197,18 +203,18 @@ def plan(
         print(as_json(plan_rows(jobs)), end="")
     else:
         plan_table(jobs, chosen)
-        cost_table(found, gpus, device_factor)
+        cost_table(found, gpus, device_factor, gpu)
     if budget is not None:
         _check_budget(selected, chosen, found, budget, quiet=json)
 
 
 def _check_budget(selected: dict[str, Any], scale: str, found: Any, budget: float, *, quiet: bool) -> None:
-    """Refuse what may take more GPU hours, and show what could be kept."""
+    """Refuse what may take more GPU hours, or does not fit the GPU, and show what could be kept."""
     from common.workflow.budget import decided_by, propose, refuse
     from common.workflow.cost import gpu_hours
     from common.workflow.tables import budget_table
 
-    if gpu_hours(found)[2] <= budget:
+    if gpu_hours(found)[2] <= budget and not any(cost.too_large for cost in found):
         return
     decided = {key: one for replication in selected.values() for key, one in decided_by(replication, scale).items()}
     proposal = propose(found, decided, budget)
@@ -233,15 +239,6 @@ def _try_calls(selected: dict[str, Any], scale: str, folders: Any, seconds: floa
     for replication in selected.values():
         for line in try_calls(replication, scale, folders, seconds):
             print(line, file=sys.stderr, flush=True)
-
-
-def _device(name: str) -> Any:
-    """A GPU of the table, None for no name."""
-    from common.workflow.devices import DEVICES
-
-    if name and name not in DEVICES:
-        raise UserError(f"--device {name}: choose one of {', '.join(DEVICES)}.")
-    return DEVICES.get(name)
 
 
 def _count_calls(targets: list[str], scale: str, folders: Any, seconds: float) -> None:

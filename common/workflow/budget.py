@@ -70,7 +70,8 @@ def propose(found: Sequence[ExperimentCost], decided: Decided, budget: float) ->
 
     Greedy: of the experiments that still fit, with all that they wait for, the one with the most open claims an hour
     goes first; where these are equal, the one with the most claims of any kind, then the cheaper, then by name. Hours
-    are upper bounds. An experiment with which nothing is decided is left out.
+    are upper bounds. An experiment with which nothing is decided is left out, and one that does not fit the GPU's
+    memory, with all that starts from it.
     """
     kept: dict[tuple[str, str], ExperimentCost] = {}
     waiting = {(cost.paper, cost.experiment): cost for cost in sorted(found, key=lambda cost: cost.name)}
@@ -81,7 +82,7 @@ def propose(found: Sequence[ExperimentCost], decided: Decided, budget: float) ->
             bundle = _with_needs(cost, waiting)
             claims = sum((decided.get((one.paper, one.experiment), Decides()) for one in bundle), Decides())
             hours = gpu_hours(bundle)[2]
-            if hours <= left and claims != Decides():
+            if hours <= left and claims != Decides() and not any(one.too_large for one in bundle):
                 order = (_rate(claims.open, hours), _rate(claims.open + claims.others, hours), -hours)
                 ranked.append((order, bundle))
         if not ranked:
@@ -113,14 +114,17 @@ def rows(proposal: Proposal, decided: Decided) -> list[tuple[ExperimentCost, Dec
 
 
 def refuse(found: Sequence[ExperimentCost], proposal: Proposal, decided: Decided, budget: float) -> UserError:
-    """Why a plan above its budget is refused, and what the proposal keeps of it."""
+    """Why a plan above its budget, or too large for its GPU, is refused, and what the proposal keeps of it."""
 
     def claims(of: Sequence[ExperimentCost]) -> int:
         return sum(decided.get((cost.paper, cost.experiment), Decides()).open for cost in of)
 
     total, upper = claims(found), gpu_hours(found)[2]
+    above = f"may take {upper:.3g} GPU hours, more than the budget of {budget:g}" if upper > budget else ""
+    large = [cost.name for cost in found if cost.too_large]
+    other = f"holds what does not fit the GPU's memory ({', '.join(large)})" if large else ""
     return UserError(
-        f"the plan may take {upper:.3g} GPU hours, more than the budget of {budget:g}; the {len(proposal.kept)} "
+        f"the plan {' and '.join(filter(None, [above, other]))}; the {len(proposal.kept)} "
         f"experiments kept above take {gpu_hours(proposal.kept)[2]:.3g} at most and are to decide "
         f"{claims(proposal.kept)} of {total} open claims. Fewer seeds or settings under `grid` of that scale in "
         "config.yaml cut the hours, too; `replicate plan --trial 20` replaces time limits by measured rates."

@@ -11,7 +11,7 @@ from common.experiments.grid import Run
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.workflow.devices import Device
+from common.workflow.devices import SPARE, Device
 from common.workflow.timings import Estimate, Timings
 
 
@@ -27,6 +27,8 @@ class ExperimentCost:
         path, path_hours: the experiments of the longest chain of due jobs, each of which waits for the one before,
             that ends here, and its hours; less wall time is not to be had.
         memory_mb: peak, recorded or of a trial; what the job asks for where nothing was measured.
+        gpu_memory_gb: that tensors hold on the GPU, rehearsed or counted; None where neither was, and without a GPU.
+        too_large: whether that is more than the GPU has for which the plan is made.
         disk_mb: of the due runs' folders; None where nothing was recorded.
         basis: what it rests on, each source once.
     """
@@ -47,6 +49,8 @@ class ExperimentCost:
     measured_memory: bool
     disk_mb: float | None
     basis: tuple[str, ...]
+    gpu_memory_gb: float | None = None
+    too_large: bool = False
 
     @property
     def name(self) -> str:
@@ -121,6 +125,7 @@ def _cost(
     runs = [run for members, _ in due for run in members]
     path = max(ends[run.path] for run in runs)
     memory = timings.peak_memory_mb(experiment)
+    held = timings.gpu_memory_gb(experiment) if resources.gpus else None
     each = timings.disk_mb(experiment)
     return ExperimentCost(
         paper=replication.name,
@@ -139,6 +144,8 @@ def _cost(
         measured_memory=memory is not None,
         disk_mb=None if each is None else each * len(runs),
         basis=tuple(dict.fromkeys(part for job in jobs for part in job.basis.split("; "))),
+        gpu_memory_gb=held,
+        too_large=timings.gpu is not None and held is not None and held > SPARE * timings.gpu.memory_gb,
     )
 
 
@@ -153,6 +160,11 @@ def _total(parts: Sequence[Estimate]) -> Estimate:
 def gpu_hours(found: Sequence[ExperimentCost]) -> tuple[float, float, float]:
     """Estimate, lower and upper bound of all that asks for GPUs."""
     return total_hours([cost for cost in found if cost.gpu])
+
+
+def core_hours(found: Sequence[ExperimentCost]) -> tuple[float, float, float]:
+    """Estimate, lower and upper bound of all that asks for none."""
+    return total_hours([cost for cost in found if not cost.gpu])
 
 
 def total_hours(found: Sequence[ExperimentCost]) -> tuple[float, float, float]:

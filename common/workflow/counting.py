@@ -22,9 +22,10 @@ from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.experiments.workspace import Workspace
 from common.files import read_entries, write_json
+from common.workflow.discovery import make_importable
 from common.workflow.extrapolation import PARTS, parted
 from common.workflow.made_data import files_or_made
-from common.workflow.rehearsed import SEEDS, Rehearsal, Rehearsed, provide
+from common.workflow.rehearsed import SEEDS, Rehearsal, Rehearsed, provide, rehearsed_gb, stands_for
 from common.workflow.rehearsed_call import Stage, whole
 from common.workflow.rehearsed_context import Enough, RehearsedContext
 from common.workflow.state import Folders
@@ -267,16 +268,11 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
     kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)
     return {
         "experiment": first.experiment,
-        "settings": list(call.settings),
+        **stands_for(replication, call),
         "runs": len(runs),
         "marks": [[fraction, amounts] for fraction, amounts in kept],
         "peak_gb": found.peak / 1e9,
         "code": counted_code(replication, first.experiment),
-        "parameters": {
-            setting(run): parameters_digest(run)
-            for run in replication.runs(first.experiment, first.scale)
-            if setting(run) in call.settings
-        },
     }
 
 
@@ -292,6 +288,7 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
     Returns:
         A line that says how many settings stand there.
     """
+    make_importable(replication.root)
     path = kept_counts_path(replication, scale)
     runs = [run for name in replication.experiments for run in replication.runs(name, scale)]
     now = {(run.experiment, setting(run), parameters_digest(run)) for run in runs}
@@ -303,9 +300,23 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
     for found in filter(known, read_entries(counts_path(folders.store, scale, replication.name))):
         if found["code"] == counted_code(replication, found["experiment"]):
             entries = _with(entries, found)
+    memory = {
+        (name, one): gb
+        for name in replication.experiments
+        for call, gb in rehearsed_gb(replication, name, scale, folders.store)
+        for one in call.settings
+        if gb is not None
+    }
+    entries = [{**entry, **_most(memory, entry)} for entry in entries]
     write_json(path, entries)
     settings = len(set().union(*map(known, entries)))
     return f"{replication.name}: {settings} of {len(now)} settings in {path.relative_to(replication.root)}."
+
+
+def _most(memory: Mapping[tuple[str, str], float], entry: Mapping[str, Any]) -> dict[str, float]:
+    """What a rehearsal adds to counted operations; nothing where none was made."""
+    known = [memory[key] for name in entry["settings"] if (key := (entry["experiment"], name)) in memory]
+    return {"rehearsed_gb": max(known)} if known else {}
 
 
 def _with(entries: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -11,7 +11,11 @@ of product as far below the peak as it stays on a core behind large products. Be
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import read_json
 
 Amounts = Mapping[str, float]
 """What `common.experiments.operations.CountedOperations` counts."""
@@ -109,6 +113,29 @@ DEVICES = {
     )
 }
 """GPUs whose peaks are known; torch multiplies matrices in float32 and convolves in TF32 unless told otherwise."""
+
+USUAL = "h100"
+"""The GPU that a plan is made for where none is named."""
+
+
+def device(name: str) -> Device:
+    """A GPU of the table, or one as `replicate rehearse --device cuda` has measured it, in a JSON file.
+
+    Raises:
+        UserError: there is neither, or the file is none.
+    """
+    if name in DEVICES:
+        return DEVICES[name]
+    if not Path(name).is_file():
+        raise UserError(f"--device {name}: choose one of {', '.join(DEVICES)}, or a file that a rehearsal measured.")
+    stated = read_json(Path(name))
+    try:
+        found = Device(**stated)
+        if min(found.float32, found.tf32, found.float64, found.bandwidth, found.memory_gb) > 0:
+            return found
+    except TypeError:
+        pass
+    raise UserError(f"--device {name}: a GPU has {', '.join(field.name for field in fields(Device))}, numbers above 0.")
 
 
 def gpu_seconds(amounts: Amounts, device: Device, host: Rates) -> tuple[float, float, float]:

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import yaml
 
@@ -17,12 +16,11 @@ from common.experiments.calibration import REFERENCE, STEPS, here, noted_step, r
 from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
-from common.files import as_json, read_entries, read_json, write_atomically
+from common.files import as_json, read_json, write_atomically
 from common.sources import read_yaml
 from common.workflow.devices import Device
 from common.workflow.discovery import make_importable
-from common.workflow.rehearse import rehearsals_path
-from common.workflow.rehearsed import rehearsals
+from common.workflow.rehearsed import rehearsed_gb
 from common.workflow.state import Folders
 from common.workflow.timings import Timings
 
@@ -73,8 +71,8 @@ def record_limits(replication: Replication, scale: str, folders: Folders, gpu: D
 
 
 def longest_jobs(replication: Replication, scale: str, results: Results, gpu: Device | None) -> dict[str, int | str]:
-    """Minutes that the longest job of each experiment takes at most, as a limit; or why that is not known."""
-    timings = Timings(replication, scale, results, gpu=gpu)
+    """Minutes that the longest job of each experiment takes at most, by a core of the reference machine; or why not."""
+    timings = Timings(replication, scale, results, machine=reference(), gpu=gpu)
     found: dict[str, int | str] = dict.fromkeys(replication.experiments, "stays: it has no jobs of its own")
     longest = dict.fromkeys(replication.experiments, 0.0)
     for job in replication.jobs(scale):
@@ -96,20 +94,16 @@ def longest_jobs(replication: Replication, scale: str, results: Results, gpu: De
 def rehearsed_memory(replication: Replication, scale: str, folders: Folders) -> dict[str, int | str]:
     """MB of a job of each experiment that asks for no GPU, or why that is not known."""
     make_importable(replication.root)
-    lines = read_entries(rehearsals_path(folders, scale))
-    of = ("paper", "experiment", "setting", "code")
-    told = {tuple(map(line.get, of)): line.get("counted_gb") for line in lines}
     found: dict[str, int | str] = {}
     for name in replication.experiments:
-        code = replication.code_digest(name, "run")
-        settings = [call.name for call in rehearsals(replication, name, scale)]
-        calls: list[Any] = [told.get((replication.name, name, setting, code)) for setting in settings]
+        told = [gb for _, gb in rehearsed_gb(replication, name, scale, folders.store)]
+        held = [gb for gb in told if gb is not None]
         if replication.experiment(name).resources_at(scale).gpus:
             found[name] = "stays: it is of the host of a GPU"
-        elif not calls or not all(calls):
+        elif not held or len(held) < len(told):
             found[name] = "stays: not all of its calls were rehearsed well"
         else:
-            found[name] = 1000 * math.ceil((PROCESS_MB + 1300 * max(gb for _, gb in calls)) / 1000)
+            found[name] = 1000 * math.ceil((PROCESS_MB + 1300 * max(held)) / 1000)
     return found
 
 

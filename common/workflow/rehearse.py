@@ -24,6 +24,7 @@ from common.files import read_entries, write_json
 from common.signals import answering
 from common.workflow.discovery import chosen, select
 from common.workflow.state import Folders
+from common.workflow.timings import rehearsals_path
 
 LOOK = 0.2
 """Seconds between two looks at what a rehearsal has told."""
@@ -173,14 +174,9 @@ def _cleaning_up() -> Iterator[None]:
         yield
 
 
-def rehearsals_path(folders: Folders, scale: str) -> Path:
-    """Where the last rehearsal of a scale is kept."""
-    return folders.results / ".rehearsals" / f"{scale}.json"
-
-
 def keep(found: Sequence[Mapping[str, Any]], folders: Folders, scale: str) -> Path:
     """Write what was found, beside what was found of other calls before."""
-    path = rehearsals_path(folders, scale)
+    path = rehearsals_path(folders.store, scale)
     told = set(map(_call, found))
     write_json(path, [*(line for line in read_entries(path) if _call(line) not in told), *found])
     return path

@@ -15,7 +15,8 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results, RunRecord
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.replication import Replication
-from common.workflow.timings import parameters_digest, setting
+from common.files import read_entries
+from common.workflow.timings import parameters_digest, rehearsals_path, setting
 from common.workflow.trial import calls_of
 
 SEEDS = 2
@@ -193,6 +194,18 @@ def stands_for(replication: Replication, call: Rehearsal) -> dict[str, Any]:
     first = call.runs[0]
     digests = {setting(run): parameters_digest(run) for run in replication.runs(first.experiment, first.scale)}
     return {"settings": list(call.settings), "parameters": {name: digests[name] for name in call.settings}}
+
+
+def rehearsed_gb(
+    replication: Replication, experiment: str, scale: str, results: Results
+) -> list[tuple[Rehearsal, float | None]]:
+    """Each kind of call, and what its tensors hold as its present code was rehearsed; None where it was not."""
+    of = ("paper", "experiment", "setting", "code")
+    lines = read_entries(rehearsals_path(results, scale))
+    told = {tuple(map(line.get, of)): line["counted_gb"][1] for line in lines if line.get("counted_gb")}
+    code = replication.code_digest(experiment, "run")
+    calls = rehearsals(replication, experiment, scale)
+    return [(call, told.get((replication.name, experiment, call.name, code))) for call in calls]
 
 
 def _kind(run: Run, replication: Replication, alike: Sequence[str]) -> tuple[tuple[str, Any], ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from common.reports.comparison import Comparison
     from common.workflow.budget import Decided, Proposal
     from common.workflow.cost import ExperimentCost
+    from common.workflow.devices import Device
 
 _COLOURS = {
     "reproduced": "green",
@@ -78,9 +79,9 @@ def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
         console.print(machine_text())
 
 
-def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: float) -> None:
+def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: float, gpu: "Device | None" = None) -> None:
     """Print what the due runs will cost, a line an experiment and a sum a replication, and on what it rests."""
-    from common.workflow.cost import gpu_hours, total_hours, wall_hours
+    from common.workflow.cost import core_hours, gpu_hours, total_hours, wall_hours
 
     if not found:
         return
@@ -89,9 +90,11 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
         mine = [cost for cost in found if cost.paper == paper]
         for cost in mine:
             memory = f"{cost.memory_mb / 1000:.1f} GB" + ("" if cost.measured_memory else "?")
+            memory += "" if cost.gpu_memory_gb is None else f", GPU {cost.gpu_memory_gb:.1f}"
             kind, wall = "GPU" if cost.gpu else "core", _hours(wall_hours([cost], gpus))
             row = (f"{paper}/{cost.experiment}", str(cost.jobs), *_spent(cost.hours, kind), wall, memory, _disk([cost]))
-            table.add_row(*row, escape("; ".join(cost.basis)))
+            large = [f"does not fit a GPU {gpu.name}"] if gpu and cost.too_large else []
+            table.add_row(*row, escape("; ".join([*cost.basis, *large])))
         memory, wall = f"{max(cost.memory_mb for cost in mine) / 1000:.1f} GB", _hours(wall_hours(mine, gpus))
         for kind in ("GPU", "core") if len(mine) > 1 else ():
             these = [cost for cost in mine if cost.gpu == (kind == "GPU")]
@@ -100,20 +103,30 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
                 table.add_row(*(paper, jobs, *spent, wall, memory, _disk(these)), style="bold")
     console = _console(table)
     console.print(table)
-    on_gpus = any(cost.gpu for cost in found)
-    total, lower, upper = gpu_hours(found) if on_gpus else total_hours(found)
-    kind = "GPU" if on_gpus else "core"
-    where = f", {_hours(wall_hours(found, gpus))} hours on {gpus} GPUs" if on_gpus else ""
+    on_gpus = [cost for cost in found if cost.gpu]
+    shares = [("GPU", gpu_hours(found), on_gpus)] if on_gpus else []
+    shares += [("core", core_hours(found), rest)] if (rest := [cost for cost in found if not cost.gpu]) else []
+    wall = f"; on {gpus} GPUs {_hours(gpu_hours(found)[0] / gpus)} hours, with the rest as many jobs at once and what "
+    wall += f"waits for what {_hours(wall_hours(found, gpus))}"
+    counted = f" Counted operations of jobs that ask for a GPU are reckoned for a GPU {gpu.name}." if gpu else ""
+    divided = f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU."
     console.print(
-        f"In all {_hours(total)} {kind} hours (between {_hours(lower)} and {_hours(upper)}){where}. "
+        f"In all {' and '.join(_in_all(*share) for share in shares)}{wall if on_gpus else ''}. "
         "It rests on runs recorded of the same or of other settings, on trials, on counted operations, on `minutes` of "
         "config.yaml (what was timed on another machine is carried over to this one), or on the jobs' time limits, "
-        "which it takes at most."
-        + (f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU." if on_gpus else "")
-        + " A ? marks memory that was asked for, not measured."
+        f"which it takes at most.{counted if on_gpus else ''}{divided if on_gpus and device_factor != 1 else ''}"
+        " A ? marks memory that was asked for, not measured."
     )
     console.print(_dearest(found, gpus))
     console.print(_packing(found))
+
+
+def _in_all(kind: str, hours: tuple[float, float, float], found: "Sequence[ExperimentCost]") -> str:
+    """Hours of a kind, their bounds, and how many of them are of experiments that rest on nothing but a time limit."""
+    total, lower, upper = map(_hours, hours)
+    limits = sum(cost.hours[0] for cost in found if cost.basis == ("time limit",))
+    said = f", {_hours(limits)} of them time limits" if limits else ""
+    return f"{total} {kind} hours (between {lower} and {upper}{said})"
 
 
 def _dearest(found: "Sequence[ExperimentCost]", gpus: int) -> str:
@@ -152,6 +165,7 @@ def _packing(found: "Sequence[ExperimentCost]") -> str:
 def budget_table(proposal: "Proposal", decided: "Decided") -> None:
     """Print what a budget keeps of a plan, line by line in the order of its choice, and what is left out."""
     from common.workflow.budget import Decides, rows
+    from common.workflow.cost import core_hours
 
     table = _table(["keep", ">hours", ">open claims", ">others", ">GPU hours so far", ">open claims so far"])
     for cost, mine, hours, claims in rows(proposal, decided):
@@ -160,14 +174,16 @@ def budget_table(proposal: "Proposal", decided: "Decided") -> None:
     left = _table(["leave out", ">hours", ">open claims", ">others"])
     for cost in proposal.left_out:
         mine = decided.get((cost.paper, cost.experiment), Decides())
-        left.add_row(cost.name, _most(cost), str(mine.open), str(mine.others))
+        large = f" (does not fit: {cost.gpu_memory_gb:.3g} GB)" if cost.too_large else ""
+        left.add_row(cost.name + large, _most(cost), str(mine.open), str(mine.others))
     console = _console(table, left)
     for one in (table, left):
         if one.row_count:
             console.print(one)
     console.print(
-        "Hours are upper bounds. Open claims: empirical ones of the document that no published evidence reproduces "
-        "or contradicts yet, at this scale or a smaller one."
+        f"Hours are upper bounds; what is kept takes {_hours(core_hours(proposal.kept)[2])} core hours, too. Open "
+        "claims: empirical ones of the document that no published evidence reproduces or contradicts yet, at this "
+        "scale or a smaller one."
     )
     if proposal.kept:
         targets = " ".join(f"{cost.paper}__{cost.experiment}" for cost in proposal.kept)

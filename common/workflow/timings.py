@@ -35,7 +35,7 @@ from common.experiments.identity import same
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.files import published, read_entries, read_json, status_of
-from common.workflow.devices import SPARE, Device, Rates, core_seconds, gpu_seconds, rates
+from common.workflow.devices import Device, Rates, core_seconds, gpu_seconds, rates
 from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
 
 STATED_SPREAD = 2.0
@@ -145,12 +145,17 @@ class Timings:
         return seconds * ratio(self.machine.seconds, known) if known else seconds
 
     def _tried(self, run: Run, resources: Resources) -> Estimate | None:
+        """By the trial of a call of the same kind; one on a GPU says nothing of a job that asks for none."""
         found = self._trials.get((run.experiment, setting(run)))
         if found is None or found["code"] != self.replication.code_digest(run.experiment, "run"):
             return None
+        if found["device"] != "cpu" and not resources.gpus:
+            return None
+        if "parameters" in found and found["parameters"].get(setting(run)) != parameters_digest(run):
+            return None
+        share = self._as_long(run, found["setting"]) / found["runs"]
         one, low, high = (
-            self._on_device(found[key] / found["runs"], found["device"], resources)
-            for key in ("seconds", "lower", "upper")
+            self._on_device(share * found[key], found["device"], resources) for key in ("seconds", "lower", "upper")
         )
         return Estimate(one, low, high, f"trial ({found['device']})")
 
@@ -177,9 +182,7 @@ class Timings:
                 return None
             (centre, *_), (_, lower, _), (_, _, upper) = found
         if gpu is not None:
-            fits = entry["peak_gb"] <= SPARE * gpu.memory_gb
-            small = [] if fits else ["whose memory is too small"]
-            basis = f"counted ({', '.join([gpu.name, *small, *(['former count'] if former else [])])})"
+            basis = f"counted ({gpu.name}{', former count' if former else ''})"
             return Estimate(share * centre, share * lower, share * upper, basis)
         each, low, high = (self._on_device(share * value, "cpu", resources) for value in (centre, lower, upper))
         return Estimate(each, low, high, f"counted (cpu{', former count' if former else ''})")
@@ -233,7 +236,12 @@ class Timings:
     @cached_property
     def _trials(self) -> dict[tuple[str, str], dict[str, Any]]:
         path = trials_path(self.results, self.scale, self.replication.name)
-        return {(entry["experiment"], entry["setting"]): entry for entry in read_entries(path)}
+        entries = read_entries(path)
+        return {
+            (entry["experiment"], name): entry
+            for entry in [*entries, *({**one, "settings": [one["setting"]]} for one in entries)]  # its own goes first
+            for name in entry.get("settings", ())
+        }
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str], dict[str, Any]]:
@@ -249,6 +257,17 @@ class Timings:
         tried = [entry["peak_memory_mb"] for (name, _), entry in self._trials.items() if name == experiment]
         return max([*recorded, *tried], default=None)
 
+    def gpu_memory_gb(self, experiment: str) -> float | None:
+        """The most that tensors of a call hold, as it was rehearsed or, less surely, counted; None if neither was."""
+        code = self.replication.code_digest(experiment, "run")
+        lines = read_entries(rehearsals_path(self.results, self.scale))
+        of = (self.replication.name, experiment, code)
+        mine = [line for line in lines if tuple(map(line.get, ("paper", "experiment", "code"))) == of]
+        rehearsed = [line["counted_gb"][1] for line in mine if line.get("counted_gb")]
+        entries = [entry for (name, _), entry in self._counts.items() if name == experiment]
+        kept = [entry[key] for entry in entries for key in ("rehearsed_gb", "peak_gb") if entry.get(key)]
+        return max([*rehearsed, *kept], default=None)
+
     def disk_mb(self, experiment: str) -> float | None:
         """Of one run's folder, as recorded, else as the trials foresee."""
         recorded = [fact["mb"] for fact in self._facts(experiment)]
@@ -262,6 +281,11 @@ class Timings:
 def trials_path(results: Results, scale: str, paper: str) -> Path:
     """Where the trials of a paper are kept."""
     return results.root / ".trials" / scale / f"{paper}.json"
+
+
+def rehearsals_path(results: Results, scale: str) -> Path:
+    """Where the last rehearsal of a scale is kept."""
+    return results.root / ".rehearsals" / f"{scale}.json"
 
 
 def counted_code(replication: Replication, experiment: str) -> str:

@@ -1,5 +1,6 @@
 """What a budget keeps of a plan, by a small made-up one."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from common.files import write_json
 from common.workflow.budget import Decides, decided_by, propose, refuse, rows
 from common.workflow.cost import ExperimentCost
+from common.workflow.devices import DEVICES
 from common.workflow.tables import budget_table, cost_table
 from tests.conftest import Project
 
@@ -66,6 +68,33 @@ def test_the_choice_does_not_depend_on_the_order_of_the_plan() -> None:
     decided = {("made", name): Decides(1) for name in "ab"}
     for found in (plan, plan[::-1]):
         assert [one.experiment for one in propose(found, decided, 1.0).kept] == ["a"]
+
+
+def test_what_does_not_fit_the_gpu_is_left_out_with_all_that_starts_from_it(capsys: pytest.CaptureFixture[str]) -> None:
+    large = replace(PLAN[1], too_large=True, gpu_memory_gb=28.8)
+    plan = [PLAN[0], large, *PLAN[2:]]
+    proposal = propose(plan, DECIDED, 99.0)
+    assert [one.experiment for one in proposal.kept] == ["processor", "dense", "sparse", "known"]
+    said = str(refuse(plan, proposal, DECIDED, 99.0))
+    assert said.startswith("the plan holds what does not fit the GPU's memory (made/started_from); the 4 experiments ")
+    budget_table(proposal, DECIDED)
+    assert "made/started_from (does not fit: 28.8 GB)" in capsys.readouterr().out
+    cost_table(plan, gpus=4, device_factor=1.0, gpu=DEVICES["rtx4090"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1.0 GB, GPU 28.8" in said
+    assert "minutes; does not fit a GPU rtx4090" in said
+
+
+def test_gpu_hours_and_core_hours_are_told_apart_with_their_time_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    limit = cost("unknown", 40.0, gpu=False, path_hours=20.0, basis=("time limit",))
+    cost_table([cost("one", 8.0), cost("other", 2.0, gpu=False), limit], 4, 1.0, DEVICES["h100"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "In all 4 GPU hours (between 0 and 8) and 21 core hours (between 0 and 42, 20 of them time limits); on 4 GPUs "
+        "1 hours, with the rest as many jobs at once and what waits for what 20. "
+    ) in said
+    assert "reckoned for a GPU h100" in said
+    assert "divided by" not in said
 
 
 def test_every_line_adds_up_and_what_is_left_out_is_said(capsys: pytest.CaptureFixture[str]) -> None:

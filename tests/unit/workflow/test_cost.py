@@ -15,6 +15,7 @@ from common.experiments.grid import Job, Run
 from common.files import write_json
 from common.workflow import plan, timings
 from common.workflow.cost import ExperimentCost, costs, gpu_hours, total_hours, wall_hours
+from common.workflow.devices import DEVICES
 from common.workflow.timings import Timings, trials_path
 from tests.conftest import Project
 
@@ -193,6 +194,46 @@ def test_a_trial_of_other_code_is_not_used(costly: Project) -> None:
         found = timings.run(*_run(timings, "learning_rate=0.1,seed=0"))
         assert found.basis == basis
     assert (found.seconds, found.lower, found.upper) == (10.0, 8.0, 14.0)
+
+
+def test_a_trial_stands_for_all_calls_of_its_kind_and_one_on_a_gpu_for_no_job_of_a_core(costly: Project) -> None:
+    paper = costly.replication()
+    runs = paper.runs("descent", "laptop")
+    digests = {timings.setting(run): timings.parameters_digest(run) for run in runs}
+    trial = {
+        "setting": "learning_rate=0.1", "settings": ["learning_rate=0.1", "learning_rate=0.5", "learning_rate=3.0"],
+        "parameters": digests | {"learning_rate=3.0": "00000000"}, "runs": 5, "seconds": 50.0, "lower": 40.0,
+        "upper": 70.0, "peak_memory_mb": 300.0, "disk_mb": 5.0, "device": "cuda",
+    }  # fmt: skip
+    both = [
+        {**trial, "experiment": name, "code": paper.code_digest(name, "run")} for name in ("descent", "measurement")
+    ]
+    write_json(trials_path(costly.folders.store, "laptop", "decay"), both)
+    found = timings_of(costly)
+
+    def basis(name: str) -> str:
+        return found.run(*_run(found, name)).basis
+
+    assert basis("learning_rate=0.1,seed=0") == basis("learning_rate=0.5,seed=3") == "trial (cuda)"
+    assert basis("learning_rate=3.0,seed=0") == "minutes", "its parameters are others now"
+    assert costs_of(costly)[1].basis == ("time limit",), "a GPU's trial says nothing of a core"
+
+
+def test_the_memory_of_the_gpu_is_the_most_that_was_rehearsed_or_counted(costly: Project) -> None:
+    paper = costly.replication()
+    line = {"paper": "decay", "experiment": "descent", "setting": "learning_rate=0.1", "counted_gb": [20.0, 30.0]}
+    path = timings.rehearsals_path(costly.folders.store, "laptop")
+
+    def held(gpu: str) -> tuple[float | None, bool]:
+        found = costs(paper, "laptop", costly.folders.store, gpu=DEVICES[gpu])[0]
+        return found.gpu_memory_gb, found.too_large
+
+    assert held("rtx4090") == (None, False)
+    write_json(path, [{**line, "code": "00000000"}])
+    assert held("rtx4090") == (None, False), "of former code"
+    write_json(path, [{**line, "code": paper.code_digest("descent", "run")}])
+    assert held("rtx4090") == (30.0, True)
+    assert held("a100") == (30.0, False)
 
 
 def test_wall_time_is_the_work_shared_out_or_the_longest_job(costly: Project) -> None:

@@ -133,7 +133,7 @@ def test_an_experiment_is_counted_alone_by_command(in_process: Project) -> None:
     plant(in_process, TRAINS, CONFIG.replace("[0.1, 0.2]", "[0.1, 0.5]"))  # that its claims speak of
     done = CliRunner().invoke(app, ["plan", "decay/descent", "--scale", "paper", "--count", "5"])
     assert done.exit_code == 0, done.output
-    assert "counted (cpu)" in " ".join(done.stdout.split())
+    assert "counted (h100)" in " ".join(done.stdout.split())  # what a plan is made for where no GPU is named
     entries = read_json(timings.counts_path(in_process.folders.store, "paper", "decay"))
     assert [entry["experiment"] for entry in entries] == ["descent"]
 
@@ -283,6 +283,11 @@ def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_ch
         CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
         assert read_json(in_process.root / "reports/counts/paper/decay.json") == [mine]
     path.unlink()
+    line = {"paper": "decay", "experiment": "descent", "setting": "learning_rate=0.1", "counted_gb": [1.0, 2.0]}
+    code = in_process.replication().code_digest("descent", "run")
+    write_json(timings.rehearsals_path(in_process.folders.store, "paper"), [{**line, "code": code}])
+    CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
+    assert read_json(in_process.root / "reports/counts/paper/decay.json") == [{**mine, "rehearsed_gb": 2.0}]
 
     def basis() -> tuple[str, ...]:
         (found,) = [

@@ -1,11 +1,15 @@
 """Seconds of counted operations: on the core whose pieces of work were timed, and on a GPU by its data sheet."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from common.errors import UserError
 from common.experiments.calibration import WORK, reference
 from common.experiments.operations import CountedOperations
-from common.workflow.devices import DEVICES, LAUNCH, PIECES, Rates, core_seconds, gpu_seconds, rates
+from common.files import write_json
+from common.workflow.devices import DEVICES, LAUNCH, PIECES, Rates, core_seconds, device, gpu_seconds, rates
 
 CORE = Rates(1e-6, 1e-10, 2e-11, 1e-11, 3e-11, 4e-11)
 
@@ -38,3 +42,18 @@ def test_on_a_gpu_it_takes_at_least_the_longer_of_host_and_peak_and_at_most_both
         assert lower == pytest.approx(max(operations * 1e-6, 4.0))
         assert upper == pytest.approx(LAUNCH * operations * 1e-6 + 2 + 4 + 1 + 3)
         assert centre**2 == pytest.approx(lower * upper)
+
+
+def test_a_gpu_is_one_of_the_table_or_of_a_file_that_a_rehearsal_measured(tmp_path: Path) -> None:
+    measured = {"name": "a40", "float32": 37.4, "tf32": 74.8, "float64": 0.58, "bandwidth": 0.7, "memory_gb": 48}
+    path = tmp_path / "device.json"
+    write_json(path, measured)
+    found = device(str(path))
+    assert (found.name, found.tf32, found.memory_gb) == ("a40", 74.8, 48)
+    assert device("h100") == DEVICES["h100"]
+    with pytest.raises(UserError, match=r"choose one of v100, .*, or a file that a rehearsal measured"):
+        device("h1000")
+    for wrong in ({"name": "a40"}, {**measured, "float64": 0.0}, {**measured, "watts": 300.0}):
+        write_json(path, wrong)
+        with pytest.raises(UserError, match="a GPU has name, float32, tf32"):
+            device(str(path))
