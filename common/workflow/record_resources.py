@@ -50,7 +50,7 @@ def record_limits(replication: Replication, scale: str, folders: Folders, gpu: D
 
     `runtime` is the upper bound of the longest job, in quarters of an hour and at least two of them; `mem_mb` is
     `PROCESS_MB` and 1.3 times what the tensors of the rehearsed call with most of them hold, in whole GB. What rests on
-    a time limit stays; so does the memory of a host with a GPU, where tensors lie on the GPU.
+    a time limit or a former count stays; so does the memory of a host with a GPU, where tensors lie on the GPU.
 
     Args:
         gpu: for which counted operations are reckoned; an experiment that asks for one stays where none is given.
@@ -81,6 +81,9 @@ def longest_jobs(replication: Replication, scale: str, results: Results, gpu: De
         taken = [timings.run(run, job) for run in job.runs]
         if any(one.basis == "time limit" for one in taken):
             found[job.experiment] = "stays: how long it takes is not known"
+            longest[job.experiment] = math.inf
+        elif any("former count" in one.basis for one in taken):
+            found[job.experiment] = "stays: it was counted by a former counter, or of former code"
             longest[job.experiment] = math.inf
         longest[job.experiment] = max(longest[job.experiment], sum(one.upper for one in taken) / 60)
     for name, minutes in longest.items():

@@ -191,14 +191,21 @@ def test_limits_hold_the_longest_job_and_the_largest_rehearsed_call(
     assert (resources["measurement"].runtime, resources["measurement"].mem_mb) == (165, 4000)
 
 
-def test_limits_that_rest_on_limits_and_those_of_unnamed_gpus_stay(
-    in_process: Project, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("basis", "stays"),
+    [
+        ("time limit", "stays: how long it takes is not known"),
+        ("counted (h100, former count)", "stays: it was counted by a former counter, or of former code"),
+    ],
+)
+def test_limits_that_rest_on_limits_or_former_counts_and_those_of_unnamed_gpus_stay(
+    in_process: Project, monkeypatch: pytest.MonkeyPatch, basis: str, stays: str
 ) -> None:
-    planned(in_process, monkeypatch, minutes=10.1, basis="time limit")
+    planned(in_process, monkeypatch, minutes=10.1, basis=basis)
     config = in_process.root / "replications/decay/config.yaml"
     config.write_text(config.read_text().replace("{gpus: 0}", "{gpus: 1}"))
     before = config.read_text()
     lines = record_limits(in_process.replication(), "paper", in_process.folders, None)
-    assert "runtime stays: how long it takes is not known" in lines[0]
+    assert f"runtime {stays}" in lines[0]
     assert "runtime stays: say with --device which GPU it will have, mem_mb stays: it is of the host" in lines[1]
     assert config.read_text() == before
