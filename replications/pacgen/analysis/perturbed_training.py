@@ -1,5 +1,7 @@
 """From the records of training with perturbed weights to one row a run, and Figure 7."""
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -96,7 +98,7 @@ def _over_epochs(records: pd.DataFrame) -> Figure:
     panels[0, 0].set_ylabel("training accuracy (%)")
     panels[1, 0].set_ylabel("test accuracy (%)")
     title = "perturbation; dashed: isotropic of the same norm; bands: 95 %"
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3, title=title)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=4, title=title)
     return figure
 
 
@@ -148,12 +150,14 @@ def _differences(records: pd.DataFrame) -> Figure:
 def _levels(records: pd.DataFrame) -> Figure:
     """A column a data set: norm of the perturbation over that of the weights, open gates, what the curvature decides.
 
-    Where the curvature decides no weight in any epoch, the figure says so in words in place of a third row.
+    Where the curvature decides no weight in any epoch, the label of the gate says so in place of a third row.
     """
     own = records[records["arm"].str.startswith("perturbed")].sort_values("epoch")
     own = own.assign(opened=100 * own["open_share"], curvature=100 * _share_of_open(own))
-    labels = {"noise_over_weights": "‖u‖ / ‖w‖", "opened": "gate open\n(% of the weights)"}
-    if decided := bool((own["curvature"] > 0).any()):
+    decided = bool((own["curvature"] > 0).any())
+    gate = "gate open\n(% of the weights)" + ("" if decided else ";\nthe curvature\ndecides none of these")
+    labels = {"noise_over_weights": "‖u‖ / ‖w‖", "opened": gate}
+    if decided:
         labels["curvature"] = "curvature decides\n(% of those)"
     shown = [name for name in DATA if (own["data"] == name).any()]
     size = (max(5.8, 3.6 * len(shown)), 1.2 + 2.6 * len(labels))
@@ -163,8 +167,6 @@ def _levels(records: pd.DataFrame) -> Figure:
             _arms(axes, own[own["data"] == name], measure)
         panels[0, column].set_title(DATA[name] if column else f"Levels of Algorithm 1 · {DATA[name]}")
         panels[-1, column].set_xlabel("epochs")
-        if not decided:
-            panels[1, column].set_title("Of these the curvature decides none")
     for axes, label in zip(panels[:, 0], labels.values(), strict=True):
         axes.set_ylabel(label)
     panels[0, 0].set_yscale("log")
@@ -188,6 +190,7 @@ def _say_what_differs(figure: Figure, records: pd.DataFrame) -> None:
         )
         side = f"{first['side']} × {first['side']} pixels"
         text = f"WRN-{first['depth']}-{first['widening']} with {first['width']} channels for WRN-58-3; {side}; "
-        note(figure, f"{text}training images: {images}; {first['epochs']} epochs{seeds} (D20, D21)", "illustration")
+        kind: Literal["illustration", "reduced"] = "illustration" if seeds else "reduced"
+        note(figure, f"{text}training images: {images}; {first['epochs']} epochs{seeds} (D20, D21)", kind)
     else:
         note(figure, "length of training, augmentation and momentum ours (D20)", "deviation")
