@@ -40,6 +40,7 @@ DISCRETE = {
     "hessian_finetuning/noise_injection/sigma": "one of a few candidates",
     "hessian_finetuning/seven_methods/distance": "the radius that the distance-based method projects on",
     "hessian_finetuning/seven_methods/*_without_method": "a rank correlation",
+    "pacgen/perturbed_training/gap": "a difference of two accuracies",
     "pacgen/*/matched_log_training_loss": "the loss at which gaps are compared, the same for all",
     "pacgen/perturbation_tradeoff/complexity_fall": "read at points of a grid",
     "pacgen/toy_landscape/boundary_complexity_*": "a share of points of a grid",
