@@ -386,10 +386,11 @@ paper.figure(
 paper.figure(
     "fig7",
     ["fig7-*-acts-as-a-regulariser", "fig7-*-test-accuracy-rises"],
-    see="With the printed constants this thin network learns nothing on CIFAR. With a tenth of γ it fits less and, on "
-    "CIFAR-10, tests better in the end; so it does with isotropic noise of the same norm. With a hundredth it learns as "
-    "without. On Tiny ImageNet no arm has learnt much.",
-    printed="WRN-58-3, all images of 32 × 32 and two arms in print; a thin network on 5,000 images of 16 × 16 here (D20).",
+    see="With the printed constants this thin network learns nothing on CIFAR. With a tenth of γ it fits less and, "
+    "on CIFAR-10, tests better in the end; so it does with isotropic noise of the same norm. With a hundredth it "
+    "learns as without. On Tiny ImageNet no arm has learnt much.",
+    printed="WRN-58-3, all images of 32 × 32 and two arms in print; a thin network on 5,000 images of 16 × 16 here "
+    "(D20).",
 )
 
 # %%
@@ -397,9 +398,9 @@ paper.figure(
     "fig7_differences",
     ["fig7-*-more-than-isotropic-noise", "fig7-*-more-than-weight-decay"],
     title="Fig. 7 · each arm against training without perturbation",
-    see="Points a seed. A tenth of γ regularises on CIFAR-10 (less training, more test accuracy), and isotropic noise of "
-    "the same norm does as well or better; on CIFAR-100 neither raises the test accuracy. The printed γ costs all that "
-    "was learnt, a hundredth changes little.",
+    see="Points a seed. A tenth of γ regularises on CIFAR-10 (less training, more test accuracy), and isotropic noise "
+    "of the same norm does as well or better; on CIFAR-100 neither raises the test accuracy. The printed γ costs all "
+    "that was learnt, a hundredth changes little.",
     printed="Not in the paper.",
 )
 
@@ -407,9 +408,9 @@ paper.figure(
 paper.figure(
     "fig7_levels",
     ["fig7-*-decides-little"],
-    see="With the printed γ the perturbation is larger than the weights on CIFAR, and a tenth of that on Tiny ImageNet, "
-    "whose γ is a tenth. Nearly all weights are perturbed, and in none does the curvature set the size: the limit κ "
-    "does.",
+    see="With the printed γ the perturbation is larger than the weights on CIFAR, and a tenth of that on Tiny "
+    "ImageNet, whose γ is a tenth. Nearly all weights are perturbed, and in none does the curvature set the size: the "
+    "limit κ does.",
     printed="Not in the paper.",
 )
 
