@@ -66,12 +66,17 @@ def available_gb(device: torch.device) -> float:
 def limit_memory(gb: float) -> None:
     """Let an allocation beyond what there is fail at once, with its size, before the machine is short of memory.
 
-    What the process has handed back but not unmapped (`reset_peak`), which the kernel counts, comes on top.
+    What the process has handed back but not unmapped (`reset_peak`), which the kernel counts, comes on top. Infinitely
+    many GB lift an earlier limit, as far as the process may.
     """
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = most
     if gb < float("inf"):
         mapped, held = (_kilobytes(Path("/proc/self/status"), entry) for entry in ("VmData:", "RssAnon:"))
         idle = 1024 * (mapped - held) if mapped < float("inf") else 0.0
-        resource.setrlimit(resource.RLIMIT_DATA, (int(gb * 1e9 + max(idle, 0.0)), resource.RLIM_INFINITY))
+        wanted = int(gb * 1e9 + max(idle, 0.0))
+        allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
 
 
 def reset_peak(device: torch.device) -> None:

@@ -1,7 +1,6 @@
 """The process in which a paper's calls are rehearsed, one after the other; it writes a line as each begins and ends."""
 
 import json
-import resource
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
@@ -79,10 +78,7 @@ def _settle(stage: Stage) -> None:
     """Have the process be as a job on that device is; what it has freed goes back."""
     reset_peak(stage.device)
     torch.use_deterministic_algorithms(stage.device.type == "cuda", warn_only=True)
-    if stage.device == CPU:
-        limit_memory(stage.available_gb)
-    else:
-        resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    limit_memory(stage.available_gb if stage.device == CPU else float("inf"))
 
 
 def _write(stream: Any, line: dict[str, Any]) -> None:

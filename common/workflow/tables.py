@@ -106,8 +106,8 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
     on_gpus = [cost for cost in found if cost.gpu]
     shares = [("GPU", gpu_hours(found), on_gpus)] if on_gpus else []
     shares += [("core", core_hours(found), rest)] if (rest := [cost for cost in found if not cost.gpu]) else []
-    wall = f"; on {gpus} GPUs {_hours(gpu_hours(found)[0] / gpus)} hours, with the rest as many jobs at once and what "
-    wall += f"waits for what {_hours(wall_hours(found, gpus))}"
+    alone, beside = _hours(gpu_hours(found)[0] / gpus), _hours(wall_hours(found, gpus))
+    wall = f"; on {gpus} GPUs {alone} hours, {beside} with as many jobs of cores beside them and what each waits for"
     counted = f" Counted operations of jobs that ask for a GPU are reckoned for a GPU {gpu.name}." if gpu else ""
     divided = f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU."
     console.print(

@@ -258,15 +258,15 @@ class Timings:
         return max([*recorded, *tried], default=None)
 
     def gpu_memory_gb(self, experiment: str) -> float | None:
-        """The most that tensors of a call hold, as it was rehearsed or, less surely, counted; None if neither was."""
+        """The most that tensors of a call hold, as it was rehearsed, else counted; None if neither was."""
         code = self.replication.code_digest(experiment, "run")
         lines = read_entries(rehearsals_path(self.results, self.scale))
         of = (self.replication.name, experiment, code)
         mine = [line for line in lines if tuple(map(line.get, ("paper", "experiment", "code"))) == of]
         rehearsed = [line["counted_gb"][1] for line in mine if line.get("counted_gb")]
         entries = [entry for (name, _), entry in self._counts.items() if name == experiment]
-        kept = [entry[key] for entry in entries for key in ("rehearsed_gb", "peak_gb") if entry.get(key)]
-        return max([*rehearsed, *kept], default=None)
+        kept = [entry.get("rehearsed_gb", entry["peak_gb"]) for entry in entries]
+        return max(filter(None, [*rehearsed, *kept]), default=None)
 
     def disk_mb(self, experiment: str) -> float | None:
         """Of one run's folder, as recorded, else as the trials foresee."""

@@ -91,7 +91,7 @@ def test_gpu_hours_and_core_hours_are_told_apart_with_their_time_limits(capsys: 
     said = " ".join(capsys.readouterr().out.split())
     assert (
         "In all 4 GPU hours (between 0 and 8) and 21 core hours (between 0 and 42, 20 of them time limits); on 4 GPUs "
-        "1 hours, with the rest as many jobs at once and what waits for what 20. "
+        "1 hours, 20 with as many jobs of cores beside them and what each waits for. "
     ) in said
     assert "reckoned for a GPU h100" in said
     assert "divided by" not in said

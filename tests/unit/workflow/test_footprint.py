@@ -38,11 +38,30 @@ except RuntimeError as error:
     assert "allocate" in str(error)
 else:
     raise AssertionError("more than there is")
+limit_memory(float("inf"))
+torch.ones(600_000_000)
+"""
+HELD = """
+import resource
+from common.workflow.footprint import limit_memory
+
+most = 4 * 10**9
+resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+limit_memory(2.0)
+assert resource.getrlimit(resource.RLIMIT_DATA)[0] < most
+for gb in (100.0, float("inf")):
+    limit_memory(gb)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == (most, most)
 """
 
 
 def test_what_a_call_has_freed_is_not_part_of_the_next_ones_peak() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+
+
+def test_a_limit_stays_below_the_one_that_the_process_may_not_raise() -> None:
+    done = subprocess.run([sys.executable, "-c", HELD], cwd=ROOT, capture_output=True, text=True)
     assert not done.returncode, done.stderr
 
 

@@ -318,7 +318,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, float]]:
     monkeypatch.setattr(rehearsal_step, "available_gb", lambda device: {"cuda": 80.0, "cpu": 20.0}[device.type])
     for name in ("end_with", "reset_peak", "limit_memory"):
         monkeypatch.setattr(rehearsal_step, name, lambda *_: None)
-    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
     monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *_, **__: None)
     monkeypatch.setattr(rehearsal, "check_device", lambda device: None)
     return seen
