@@ -1,0 +1,32 @@
+"""Finished runs of unfinished campaigns (reports/unfinished) can be taken over, and are evidence of nothing yet."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from common.workflow.adopt import adopt
+from common.workflow.discovery import find
+from common.workflow.state import Folders
+from tests.conftest import ROOT
+
+PLACES = sorted((ROOT / "reports" / "unfinished").glob("*/*/*"))
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: "-".join(place.parts[-3:]))
+def test_the_runs_of_an_unfinished_campaign_are_those_of_this_checkout(place: Path, tmp_path: Path) -> None:
+    scale, paper, experiment = place.parts[-3:]
+    source = tmp_path / "unfinished"
+    shutil.copytree(place, source / scale / paper / experiment)
+    report = adopt(find(ROOT, paper), scale, Folders(ROOT, tmp_path / "results"), source)
+    assert report.refused == []
+    assert report.taken == len(list(place.iterdir())), "a run that is of no grid, or did not end"
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: "-".join(place.parts[-3:]))
+def test_what_is_published_is_unfinished_no_longer(place: Path) -> None:
+    scale, paper, experiment = place.parts[-3:]
+    provenance = ROOT / "reports" / "published" / scale / paper / "provenance.json"
+    if provenance.is_file():
+        assert experiment not in json.loads(provenance.read_text())["experiments"]
