@@ -177,20 +177,28 @@ def measured(name: str, device: str, images: int, repetitions: int, peak: float)
     for kind in ("plain", "ours"):
         here, there = spawn.Pipe()
         options = {"device": device, "images": images, "threads": threads}
-        process = spawn.Process(target=_serve, args=(there, kind, name), kwargs=options, daemon=True)
+        # no daemon: such a process may not start the workers of a DataLoader
+        process = spawn.Process(target=_serve, args=(there, kind, name), kwargs=options)
         process.start()
+        there.close()
         pipes.append(here)
         processes.append(process)
     times: list[list[float]] = [[], []]
-    for number in range(repetitions + 1):
-        for pipe, found in zip(pipes, times, strict=True):
-            pipe.send(True)
-            milliseconds = pipe.recv()
-            if number:
-                found.append(milliseconds)
-    for pipe, process in zip(pipes, processes, strict=True):
-        pipe.send(False)
-        process.join()
+    try:
+        for number in range(repetitions + 1):
+            for pipe, found in zip(pipes, times, strict=True):
+                pipe.send(True)
+                milliseconds = pipe.recv()
+                if number:
+                    found.append(milliseconds)
+        for pipe in pipes:
+            pipe.send(False)
+    except EOFError:
+        raise SystemExit(f"{name}: one of its loops has ended early; its error stands above.") from None
+    finally:
+        for pipe, process in zip(pipes, processes, strict=True):
+            pipe.close()  # after which a loop that waits ends
+            process.join()
     ratio = statistics.median(a / b for a, b in zip(*times, strict=True))
     target = TARGETS[device].get(name)
     met = None if target is None else ratio >= target

@@ -25,7 +25,8 @@ class AtEachPosition(nn.Module):
         """The layer with the weights of a convolution for which `pointwise` holds."""
         super().__init__()
         biased = convolution.bias is not None
-        self.linear = nn.Linear(convolution.in_channels, convolution.out_channels, bias=biased)
+        kind = {"device": convolution.weight.device, "dtype": convolution.weight.dtype}
+        self.linear = nn.Linear(convolution.in_channels, convolution.out_channels, bias=biased, **kind)
         values = {
             name: tensor.flatten(1) if name == "weight" else tensor for name, tensor in convolution.state_dict().items()
         }

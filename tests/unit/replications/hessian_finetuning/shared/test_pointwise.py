@@ -38,3 +38,10 @@ def test_only_convolutions_of_single_pixels_are_replaced_by_layers_with_the_rule
 def test_a_convolution_that_skips_pads_or_groups_stays(options: dict[str, int]) -> None:
     model = with_linear_layers(nn.Sequential(nn.Conv2d(4, 2, 1, **options)))
     assert type(model[0]) is nn.Conv2d
+
+
+@pytest.mark.parametrize(("device", "dtype"), [("meta", torch.float32), ("cpu", torch.float64)])
+def test_a_layer_stays_where_and_what_the_convolution_was(device: str, dtype: torch.dtype) -> None:
+    layer = with_linear_layers(nn.Sequential(nn.Conv2d(4, 2, 1, device=device, dtype=dtype)))[0]
+    found = {(value.device.type, value.dtype) for value in layer.parameters()}
+    assert found == {(device, dtype)}
