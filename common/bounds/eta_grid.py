@@ -17,7 +17,7 @@ def best_complexity(divergence: torch.Tensor, *, examples: int, delta: float) ->
 
 def grid_complexity(divergence: torch.Tensor, *, examples: int, delta: float, points: int = 60) -> torch.Tensor:
     """The smallest (KL + log 1/δ_j)/η_j + η_j/(2n) over the grid of Appendix B: valid by the union bound."""
-    j = torch.arange(points, dtype=torch.float64)
+    j = torch.arange(points, dtype=torch.float64, device=divergence.device)
     confidence = (j + 1) * math.log(2) - math.log(delta)
     eta = j.exp() * (2 * examples * confidence).sqrt()
     values: torch.Tensor = ((divergence[..., None] + confidence) / eta + eta / (2 * examples)).amin(-1)

@@ -40,8 +40,9 @@ def spectral_power(norm: Number, depth: int) -> torch.Tensor:
 
 def spectral_mean(norm: Number, depth: int) -> torch.Tensor:
     """Σ_{i=1}^{l−1} ‖A‖₂^i / (l−1): GIN (Zhang 2024, Table 1)."""
-    powers = torch.arange(1, _depth(depth), dtype=torch.float64)
-    return (_tensor(norm)[..., None] ** powers).mean(-1)
+    base = _tensor(norm)
+    powers = torch.arange(1, _depth(depth), dtype=base.dtype, device=base.device)
+    return (base[..., None] ** powers).mean(-1)
 
 
 # Bounds on the gap between the loss on fresh and on training graphs
@@ -125,7 +126,8 @@ def liao_gcn_bound(
 def message_growth(contraction: Number, degree: Number, depth: int, lipschitz: float = 1.0) -> torch.Tensor:
     """ξ = C_φ ((dC)^(l−1) − 1)/(dC − 1) = C_φ Σ_{k=0}^{l−2} (dC)^k of Liao et al. 2021, Theorem 3.4."""
     base = _tensor(degree) * _tensor(contraction)
-    return lipschitz * (base[..., None] ** torch.arange(_depth(depth) - 1, dtype=torch.float64)).sum(-1)
+    powers = torch.arange(_depth(depth) - 1, dtype=base.dtype, device=base.device)
+    return lipschitz * (base[..., None] ** powers).sum(-1)
 
 
 def liao_message_bound(

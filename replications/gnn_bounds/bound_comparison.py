@@ -58,11 +58,10 @@ def _setting(members: Members, place: int) -> Setting:
     """What the bounds of one member are computed from."""
     run, data = members.run, members.data
     own = [weight[place : place + 1] for weight in members.weights]
-    neurons = torch.tensor([run.width] * (run.depth - 1) + [data.classes], dtype=torch.float64)
     return setting_of(
         run,
         own,
-        neurons,
+        members.neurons,
         degree=data.degree,
         diffusion_norm=data.diffusion_norm,
         feature_matrix_norm=data.feature_matrix_norm,

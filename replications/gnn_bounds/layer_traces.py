@@ -57,9 +57,8 @@ def _bounds(members: Members, place: int) -> tuple[dict[str, tuple[list[int], fl
         weights = [*weights[:2], max(weights[2:], key=lambda one: float(torch.linalg.matrix_norm(one, 2)))]
     norms = norms_of(run.model, weights, run.depth)
     spectral, frobenius = norms["layer_spectral"], norms["layer_frobenius"]
-    neurons = torch.tensor([run.width] * (run.depth - 1) + [data.classes], dtype=torch.float64)
     factor = float((spectral_mean if run.model == "gin" else spectral_power)(data.diffusion_norm, run.depth))
-    graphs: dict[str, Any] = {"neurons": neurons, "feature_norm": data.feature_matrix_norm}
+    graphs: dict[str, Any] = {"neurons": members.neurons, "feature_norm": data.feature_matrix_norm}
     layers = layer_trace_bounds(spectral, graph_factor=factor, **graphs)[0].tolist()
     examples = int(members.training[place].sum())
     ours = spectral_bound(spectral, frobenius, diffusion_norm=factor, diffusions=1, examples=examples, **graphs)

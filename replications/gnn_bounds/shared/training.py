@@ -54,6 +54,8 @@ class Members:
         self.initial = [weight.clone() for weight in stacked]
         self.weights = [weight.requires_grad_() for weight in stacked]
         self.training = torch.stack([_training(run, context, data.targets) for run in runs]).to(context.device)
+        widths = [self.run.width] * (self.run.depth - 1) + [data.classes]
+        self.neurons = torch.tensor(widths, dtype=torch.float64, device=context.device)
         self.targets = torch.stack([_targets(run, context, data.targets) for run in runs]).to(context.device)
 
     def forward(self, batch: Batch) -> torch.Tensor:
