@@ -13,29 +13,71 @@ from common.errors import DataUnavailable
 if TYPE_CHECKING:
     from common.datasets import Dataset
 
-_IMAGES = {"tiny_imagenet": (100_000, 10_000, 64, 200), "tiny_imagenet_100": (20_000, 10_000, 64, 200)}
-"""Training images, test images, side, classes."""
-_IMAGES |= {"cifar100": (50_000, 10_000, 32, 100), "cifar10": (50_000, 10_000, 32, 10)}
+_SHAPES: dict[str, tuple[int, int, tuple[int, ...], int]] = {
+    "tiny_imagenet": (100_000, 10_000, (3, 64, 64), 200),
+    "tiny_imagenet_100": (20_000, 10_000, (3, 64, 64), 200),
+    "cifar100": (50_000, 10_000, (3, 32, 32), 100),
+    "cifar10": (50_000, 10_000, (3, 32, 32), 10),
+    "mnist": (60_000, 10_000, (1, 28, 28), 10),
+    "fashion_mnist": (60_000, 10_000, (1, 28, 28), 10),
+    "mrpc": (4_076, 1_725, (435,), 2),
+    "sst2": (67_349, 872, (267,), 2),
+}
+"""Training examples, test examples, the shape of one (an image, or the bytes of a text), classes."""
+_GRAPHS = {"imdb_binary": (1_000, 20, 2, 136), "imdb_multi": (1_500, 13, 3, 89), "collab": (5_000, 74, 3, 492)}
+"""Graphs, their nodes on average, classes, nodes of the largest graph."""
 
 
 @functools.lru_cache(maxsize=1)
 def made_dataset(name: str) -> "Dataset | None":
-    """Random images in the shape of a registered data set; None where its shape is not known here."""
+    """Random images or words in the shape of a registered data set; None where its shape is not known here."""
     from common.datasets import Dataset, Split, entry
 
-    if name not in _IMAGES:
+    if name not in _SHAPES:
         return None
-    train, test, side, classes = _IMAGES[name]
-    source = torch.Generator().manual_seed(0)
+    train, test, shape, classes = _SHAPES[name]
+    source, make = torch.Generator().manual_seed(0), _images if len(shape) == 3 else _texts
     splits = {
-        label: Split(
-            f"{name}/{label}",
-            torch.randint(256, (count, 3, side, side), dtype=torch.uint8, generator=source),
-            torch.arange(count) % classes,
-        )
+        label: Split(f"{name}/{label}", make(count, shape, source), torch.arange(count) % classes)
         for label, count in (("train", train), ("test", test))
     }
     return Dataset(name, entry(name).title, classes, entry(name).digest, **splits)
+
+
+def _images(count: int, shape: tuple[int, ...], source: torch.Generator) -> torch.Tensor:
+    return torch.randint(256, (count, *shape), dtype=torch.uint8, generator=source)
+
+
+def _texts(count: int, shape: tuple[int, ...], source: torch.Generator) -> torch.Tensor:
+    """Words of small letters with spaces and, in the middle, the tab that parts a pair; each row is filled."""
+    letters = torch.randint(97, 123, (count, *shape), dtype=torch.uint8, generator=source)
+    letters[torch.rand(letters.shape, generator=source) < 1 / 6] = 32
+    letters[:, shape[0] // 2] = 9
+    return letters
+
+
+def _graphs(name: str, folder: Path) -> None:
+    """Random trees with up to as many edges again, fewer than there are, as `datasets.graphs.read_collection` reads."""
+    from common.datasets import entry
+
+    graphs, mean, classes, largest = _GRAPHS[name]
+    source = torch.Generator().manual_seed(0)
+    sizes = torch.randint(3, 2 * mean - 2, (graphs,), generator=source)
+    sizes[0] = largest
+    edges = []
+    for size in sizes.tolist():
+        places = torch.arange(1, size)
+        trees = [torch.stack([(torch.rand(size - 1, generator=source) * places).long(), places], 1) for _ in range(2)]
+        edges.append(torch.cat(trees).unique(dim=0))
+    counts = torch.tensor([len(pairs) for pairs in edges])
+    table = torch.stack([sizes, counts, torch.arange(graphs) % classes], 1)
+    contents = [
+        torch.tensor([graphs]).numpy().astype("<i4"),
+        table.numpy().astype("<i4"),
+        torch.zeros(int(sizes.sum())).numpy().astype("<u2"),
+        torch.cat(edges).numpy().astype("<u2"),
+    ]
+    (folder / entry(name).files[0].name).write_bytes(b"".join(part.tobytes() for part in contents))
 
 
 def _resnet34(folder: Path) -> None:
@@ -55,11 +97,15 @@ def _bert_base(folder: Path) -> None:
     (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(words)) + "\n")
 
 
-_FILES: Mapping[str, Callable[[Path], None]] = {"resnet34_imagenet": _resnet34, "bert_base_uncased": _bert_base}
+_FILES: Mapping[str, Callable[[Path], None]] = {
+    "resnet34_imagenet": _resnet34,
+    "bert_base_uncased": _bert_base,
+    **{name: functools.partial(_graphs, name) for name in _GRAPHS},
+}
 
 
 def files_or_made(folder: Path, made: list[str]) -> Callable[..., dict[str, Path]]:
-    """`common.datasets.files` that makes random weights in a folder where they cannot be had, and notes their name."""
+    """`common.datasets.files` that makes weights and graphs in a folder where they cannot be had; notes the name."""
     real = common.datasets.files
 
     def files(name: str, *arguments: Any, **options: Any) -> dict[str, Path]:

@@ -62,16 +62,19 @@ class Rehearsed(Replication):
         return run if run.experiment == self.real_one else self.changed(run, "lengths", "sizes", "batches")
 
     def changed(self, run: Run, *groups: Group, factor: int = 0) -> Run:
-        """A run with what some groups of its `rehearsal` change.
+        """A run with what some groups of its `rehearsal` change; what is trained on is whole batches of either size.
 
         Args:
             factor: sizes and batches are so many times as large as there; `self.factor` if 0.
         """
         rehearsal, settings = self.experiment(run.experiment).rehearsal, dict(run.settings)
         divisors = {"sizes": rehearsal.sizes if self.divided(run) > 1 else {}, "batches": rehearsal.batches}
+        twice = [_divided(self._value(run, name), by, 2) for name, by in rehearsal.batches.items()]
         for group in groups:
             for name, by in divisors.get(group, {}).items():
-                settings[name] = _divided(self._value(run, name), by, factor or self.factor)
+                size = _divided(self._value(run, name), by, factor or self.factor)
+                drawn = group == "sizes" and name.startswith("train")  # batches are drawn from these
+                settings[name] = _whole(size, max(twice, default=1), self._value(run, name)) if drawn else size
         if "lengths" in groups:
             settings |= {name: _shorter(self._value(run, name), value) for name, value in rehearsal.lengths.items()}
         return replace(run, settings=settings)
@@ -112,6 +115,16 @@ class Rehearsed(Replication):
 
 def _divided(size: int, by: int, factor: int) -> int:
     return min(factor * max(size // by, 1), size)
+
+
+def _whole(size: int, batch: int, real: int) -> int:
+    """The size with its last batch made whole: else what is done once a batch grows by leaps with the size.
+
+    Example:
+        >>> _whole(26, 8, 4000), _whole(52, 8, 4000), _whole(5, 8, 4000), _whole(10, 8, 10)
+        (32, 56, 8, 10)
+    """
+    return min(-(-size // batch) * batch, real)
 
 
 def _shorter(real: Any, given: Any) -> Any:

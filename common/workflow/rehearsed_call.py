@@ -30,6 +30,7 @@ from common.hessian.problem import SAVED
 from common.workflow.devices import SPARE
 from common.workflow.footprint import Footprint, at_once, peak_gb, shortage
 from common.workflow.made_data import files_or_made
+from common.workflow.pretended_gpu import GPU, PretendedGpu
 from common.workflow.rehearsed import Rehearsal, Rehearsed, provide, rehearsed, stands_for
 from common.workflow.rehearsed_context import Enough, RehearsedContext, interrupt, leave
 from common.workflow.state import Folders
@@ -158,12 +159,13 @@ class Stub:
         self._contexts: list[RehearsedContext] = []
         resources = replication.experiment(runs[0].experiment).resources_at(runs[0].scale)
         self._pretend = resources.gpus > 0 and stage.device.type == "cpu"
+        self._device = GPU if self._pretend else stage.device
 
     def play(self) -> Outcome:
         """Begin, interrupt at the second checkpoint, resume, end; what became of it."""
         if lacking := self._lacking():
             return Outcome("blocked", lacking[0])
-        with short_measurements(), LiveMemory(self.stage.device) as memory:
+        with short_measurements(), self._memory() as memory:
             outcome = self._execute(memory, interrupt if self._interrupted else None)
             self.begun = self._footprint(memory)
             if outcome.status == "unfinished":
@@ -191,7 +193,7 @@ class Stub:
     def _execute(self, memory: LiveMemory, stop: Callable[[Clock], None] | None) -> Outcome:
         """The first outcome of the runs that is not well, else the first."""
         first, maker = self.runs[0], self._maker(memory, stop)
-        conditions = Conditions(self.replication, self.results, self.stage.device, context=maker)
+        conditions = Conditions(self.replication, self.results, self._device, context=maker)
         job = Job(self.replication.name, first.experiment, first.scale, tuple(self.runs))
         with patch.object(common.datasets, "files", files_or_made(self.stage.scratch / "made", self.made)):
             outcomes = list(execute_job(job, conditions).values())
@@ -210,11 +212,11 @@ class Stub:
         module = sys.modules[self.replication.module(self.runs[0].experiment)]
         files = files_or_made(self.stage.scratch / "made", self.made)
         made = patch.object(common.datasets, "files", files)
-        with short_measurements(), LiveMemory(self.stage.device) as memory, made:
+        with short_measurements(), self._memory() as memory, made:
             context = self._maker(memory, leave)(
                 [(run, parameters_of(run, self.replication)) for run in self.runs],
                 workspace,
-                device=self.stage.device,
+                device=self._device,
                 needed={run.name: self.replication.needed(run) for run in self.runs},
                 clock=Clock(),
                 report=lambda fraction, message: None,
@@ -226,10 +228,13 @@ class Stub:
         workspace.clear()
         return found
 
+    def _memory(self) -> LiveMemory:
+        return PretendedGpu() if self._pretend else LiveMemory(self.stage.device)
+
     def _maker(self, memory: LiveMemory, stop: Callable[[Clock], None] | None) -> Callable[..., RunContext]:
         def make(*arguments: Any, **options: Any) -> RehearsedContext:
             context = RehearsedContext(*arguments, **options)
-            context.memory, context.stop, context.pretend = memory, stop, self._pretend
+            context.memory, context.stop = memory, stop
             self._contexts.append(context)
             return context
 

@@ -1,14 +1,16 @@
 """The context of a rehearsed call: it stops at a checkpoint, tells what a GPU would refuse, and has data for all."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
 
 from common.errors import DataUnavailable
 from common.experiments.context import Clock, RunContext
 from common.experiments.live_memory import LiveMemory
+from common.workflow.pretended_gpu import Place, PretendedGpu
 
 if TYPE_CHECKING:
     from common.datasets import Dataset
@@ -19,58 +21,6 @@ STOP_AT = 2
 
 class Enough(BaseException):
     """A call that was started only to see how far its memory goes has gone far enough."""
-
-
-class OnHost(torch.Tensor):
-    """A tensor of a checkpoint, which lies in the memory of the host until it is moved or copied to a device.
-
-    On a machine without a GPU it tells what a GPU would refuse: an operation of tensors here and there.
-    """
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """The operation, refused where it takes tensors of both kinds; what is moved is on the device from then on."""
-        with torch._C.DisableTorchFunctionSubclass():
-            return _done(func, args, kwargs or {})
-
-
-def _done(func: Any, args: Any, kwargs: Any) -> Any:
-    """What an operation on tensors of which some lie on the host makes, on the host where all do."""
-    name = getattr(func, "__name__", "")
-    if name == "__getitem__" and not isinstance(args[0], OnHost):  # a device takes indices from the host
-        return func(*args, **kwargs)
-    tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.dim()]
-    here = [isinstance(tensor, OnHost) for tensor in tensors]
-    if any(here) and not all(here) and name not in _CROSSING:
-        raise RuntimeError(
-            f"a tensor of the checkpoint is still on the host in {name}(): a GPU would refuse it; move what "
-            "restore() returns to context.device"
-        )
-    found = func(*args, **kwargs)
-    if name == "to" and _names_device((*args[1:], *kwargs.values())):
-        return _plain(found)
-    if name in ("copy_", "__setitem__"):
-        return found
-    return tree_map_only(torch.Tensor, _on_host, found) if any(here) else found
-
-
-_CROSSING = ("copy_", "__setitem__", "to", "set_", "__get__", "__set__")
-"""What torch does between host and device."""
-
-
-def _names_device(arguments: Any) -> bool:
-    """Whether `to` names where to."""
-    return any(isinstance(value, str | torch.device | torch.Tensor) for value in arguments)
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    with torch._C.DisableTorchFunctionSubclass():
-        return tensor.as_subclass(torch.Tensor)
-
-
-def _on_host(tensor: torch.Tensor) -> torch.Tensor:
-    with torch._C.DisableTorchFunctionSubclass():
-        return tensor.as_subclass(OnHost)
 
 
 class RehearsedContext(RunContext):
@@ -88,12 +38,12 @@ class RehearsedContext(RunContext):
         self.made: list[str] = []
         self.memory: LiveMemory | None = None
         self.stop: Callable[[Clock], None] | None = None
-        self.pretend = False
 
     def restore(self) -> Any | None:
-        """The state of the checkpoint, marked where a GPU is pretended."""
+        """The state of the checkpoint, which lies on the host."""
         state = super().restore()
-        return tree_map_only(torch.Tensor, _on_host, state) if self.pretend else state
+        self._put(state, "host")
+        return state
 
     def checkpoint(self, state: Any) -> None:
         """Offer a state; the call stops at the second, and none is written after it."""
@@ -102,7 +52,7 @@ class RehearsedContext(RunContext):
         if self.checkpoints == STOP_AT and self.stop is not None:
             self.stop(self._clock)
         if self.checkpoints <= STOP_AT:
-            super().checkpoint(tree_map_only(OnHost, _plain, state))
+            super().checkpoint(state)
 
     def progress(self, done: float, total: float, message: str = "") -> None:
         """Say how far this call is."""
@@ -112,10 +62,26 @@ class RehearsedContext(RunContext):
     def save(self, run: Any, name: str, tensors: Any) -> None:
         """Keep tensors."""
         self._look()
-        super().save(run, name, tree_map_only(OnHost, _plain, dict(tensors)))
+        super().save(run, name, tensors)
+
+    def artifact(self, run: Any, need: str, name: str) -> dict[str, torch.Tensor]:
+        """Tensors of a needed run, on the device; a GPU that is pretended is a name to torch alone."""
+        device, self.device = self.device, torch.device(self.device.type)
+        try:
+            found = super().artifact(run, need, name)
+        finally:
+            self.device = device
+        self._put(found, "gpu")
+        return found
 
     def data(self, name: str) -> "Dataset":
-        """A registered data set, or a made one in its shape."""
+        """A registered data set, or a made one in its shape; it lies on the host."""
+        with self.memory.making("host") if isinstance(self.memory, PretendedGpu) else nullcontext():
+            found = self._had_or_made(name)
+        self._put([(split.inputs, split.targets) for split in (found.train, found.test)], "host")
+        return found
+
+    def _had_or_made(self, name: str) -> "Dataset":
         try:
             return super().data(name)
         except DataUnavailable:
@@ -126,6 +92,12 @@ class RehearsedContext(RunContext):
                 raise
             self.made.append(name)
             return found
+
+    def _put(self, state: Any, place: Place) -> None:
+        """State where tensors lie, where a GPU is pretended."""
+        if isinstance(self.memory, PretendedGpu):
+            for leaf in tree_leaves(state):
+                self.memory.put(leaf, place)
 
     def _look(self) -> None:
         if self.memory is not None:

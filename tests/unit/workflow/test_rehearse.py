@@ -45,7 +45,7 @@ class Parameters(ExperimentParameters):
 def run(runs, context):
 """
 TRAINS = """
-    data = [torch.ones(run.images, 250) for run in runs]
+    data = [torch.ones(run.images, 250, device=context.device) for run in runs]
     weights = torch.nn.Parameter(torch.ones(len(runs), runs[0].width, device=context.device))
     steps = torch.optim.SGD([weights], lr=0.1, momentum=0.9)
     momentum = None
@@ -63,7 +63,7 @@ TRAINS = """
 STARTS = """
     for run in runs:
         started = context.artifact(run, "start", "weights")["w"]
-        context.record(run, loss=float((started * torch.ones(run.width)).sum()))
+        context.record(run, loss=float((started * torch.ones(run.width, device=context.device)).sum()))
 """
 CONFIG = """
 descent:
@@ -180,8 +180,8 @@ def test_state_that_stays_on_the_host_is_told_on_a_machine_without_gpu(in_proces
     found = rehearsing(in_process, tmp_path)["descent"]
     assert found.status == "failed"
     assert found.reason == (
-        "resumed from its checkpoint: RuntimeError: a tensor of the checkpoint is still on the host in add(): a GPU "
-        "would refuse it; move what restore() returns to context.device"
+        "resumed from its checkpoint: RuntimeError: add takes tensors on the host and on the GPU, which a GPU refuses; "
+        "all belong on context.device"
     )
 
 
