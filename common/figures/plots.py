@@ -87,7 +87,8 @@ def mean_band(
 
 def mean_bands(axes: Axes, frame: pd.DataFrame, x: str, columns: Mapping[str, str], **how: Any) -> dict[Any, Line2D]:
     """`mean_band` of several columns of `frame`, a line each, by the names that `columns` gives them."""
-    parts = [frame[[x, "seed"]].assign(value=frame[column], of=name) for column, name in columns.items()]
+    kept = frame[[name for name in (x, "seed", "standing") if name in frame.columns]]
+    parts = [kept.assign(value=frame[column], of=name) for column, name in columns.items()]
     return mean_band(axes, pd.concat(parts), x, "value", group="of", **how)
 
 

@@ -467,7 +467,8 @@ paper.figure(
 # %% [markdown]
 # ## A bound without the size of the network
 # If $\mu \ge \mu_0$, a minimum that is linearly stable for SGD has $\|H\|_F \le \frac1\eta\sqrt{B/\mu_0}$. The lecture
-# calls the bound close to what SGD finds; we take that as a factor of two.
+# calls the bound close to what SGD finds; we take that as a factor of two. On 1,000 images it finds a quarter to a
+# third of the bound, and gradient descent a twentieth of its own, rank times $\lambda_1$.
 
 # %%
 paper.figure(
@@ -475,7 +476,9 @@ paper.figure(
     ["size-independence-*"],
     title="The Frobenius norm over the size of the network and the batch",
     see="Left: neither ‖H‖_F nor its bound shows a trend with the number of parameters. Right: both grow with the "
-    "batch. The bound for gradient descent (green) is far above.",
+    "batch, and gradient descent's bound (green) is far above. Hollow: on 1,000 images half of the runs of width 32 "
+    "and seven of ten with B = 2 stay above the loss that is asked for, which leaves three claims to the 100 images of "
+    "laptop scale.",
     printed="The print's networks and settings are not stated.",
 )
 

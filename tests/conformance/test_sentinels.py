@@ -37,6 +37,7 @@ DISCRETE = {
     "grokking/*/log_delay_of_grokking": "a ratio of two evaluated steps",
     "grokking/*/time_to_fit": "an evaluated step",
     "grokking/*_to_grok": "an evaluated step, its share of the run, or its logarithm",
+    "hessian_finetuning/full_fine_tuning*/sigma": "one of four candidates",
     "hessian_finetuning/noise_injection/sigma": "one of a few candidates",
     "hessian_finetuning/seven_methods/distance": "the radius that the distance-based method projects on",
     "hessian_finetuning/seven_methods/*_without_method": "a rank correlation",

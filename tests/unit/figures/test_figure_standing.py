@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import to_hex
 
-from common.figures import IN_REGIME, OUTSIDE_REGIME, mean_band, points, subplots
+from common.figures import IN_REGIME, OUTSIDE_REGIME, mean_band, mean_bands, points, subplots
 from common.figures.style import FACE
 
 FRAME = pd.DataFrame(
@@ -41,3 +41,10 @@ def test_a_mean_over_runs_of_which_one_is_outside_its_regime_has_a_hollow_marker
     _, plain = subplots()
     mean_band(plain, FRAME.drop(columns="standing"), "x", "y", markers=True)
     assert len(plain.lines) == 1
+
+
+def test_means_of_several_columns_have_hollow_markers_where_those_of_one_have() -> None:
+    _, axes = subplots()
+    mean_bands(axes, FRAME.assign(twice=2 * FRAME["y"]), "x", {"y": "once", "twice": "twice"}, markers=True)
+    hollow = [line for line in axes.lines if line.get_markerfacecolor() == FACE]
+    assert [list(line.get_xdata()) for line in hollow] == [[2], [2]]
