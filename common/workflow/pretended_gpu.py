@@ -114,7 +114,7 @@ class PretendedGpu(LiveMemory):
             RuntimeError: some of them lie on the host, others on the GPU.
         """
         name = func.overloadpacket.__name__
-        crossing = name in _CROSSING or (name == "_to_copy" and kwargs.get("device") is not None)
+        crossing = name in _CROSSING
         inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if name in _INDEXED:  # the places of a GPU's tensor may be told from the host, and no others
             inputs = inputs[:1] if self.place(inputs[0]) == "gpu" else inputs
@@ -179,6 +179,7 @@ class _Functions(TorchFunctionMode):
         """The tensor there: another one where it lay elsewhere, as between a host and its GPU."""
         tensor, name = args[0], func.__name__
         before = self._gpu.place(tensor)
+        target = before if target is None else target
         if target is None:
             return func(*args, **kwargs)
         copy = bool(kwargs.pop("copy", False))  # torch would copy for another index of one device

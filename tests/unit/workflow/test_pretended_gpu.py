@@ -64,6 +64,14 @@ def test_a_network_that_is_moved_learns_with_an_optimiser_there(gpu: PretendedGp
     assert {gpu.place(parameter) for parameter in network.parameters()} == {"gpu"}
 
 
+def test_another_layout_or_type_lies_where_it_lay(gpu: PretendedGpu) -> None:
+    network = nn.Conv2d(3, 4, 3).to(GPU).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    assert {gpu.place(parameter) for parameter in network.parameters()} == {"gpu"}
+    assert gpu.place(there(2).double()) == gpu.place(there(2).to(torch.float64, copy=True)) == "gpu"
+    assert gpu.place(torch.ones(2).half()) == "host"
+    assert {gpu.place(parameter) for parameter in nn.Linear(1, 1).to(there(2)).parameters()} == {"gpu"}
+
+
 def test_devices_differ_and_numpy_reads_the_host_alone(gpu: PretendedGpu) -> None:
     assert there(1).device == GPU != torch.ones(1).device
     assert (there(2) + 1).cpu().numpy().tolist() == [2.0, 2.0]
