@@ -74,7 +74,7 @@ class Rehearsed(Replication):
             for name, by in divisors.get(group, {}).items():
                 size = _divided(self._value(run, name), by, factor or self.factor)
                 drawn = group == "sizes" and name.startswith("train")  # batches are drawn from these
-                settings[name] = _whole(size, max(twice, default=1), self._value(run, name)) if drawn else size
+                settings[name] = self._whole(run, name, size, max(twice, default=1)) if drawn else size
         if "lengths" in groups:
             settings |= {name: _shorter(self._value(run, name), value) for name, value in rehearsal.lengths.items()}
         return replace(run, settings=settings)
@@ -89,12 +89,26 @@ class Rehearsed(Replication):
         """By how much the sizes of a run are divided: all of them, or none where one would be too small."""
         sizes = self.experiment(run.experiment).rehearsal.sizes
         divided = {name: _divided(self._value(run, name), by, 1) for name, by in sizes.items()}
-        kind = self._parameters(run)
+        large = all(size >= LEAST for size in divided.values()) and self._allowed(run, divided)
+        return max(sizes.values(), default=1) if large else 1
+
+    def _allowed(self, run: Run, changes: Mapping[str, Any]) -> bool:
+        """Whether the parameters of a run may be these."""
         try:
-            kind(**{**run.settings, **divided})
+            self._parameters(run)(**{**run.settings, **changes})
         except pydantic.ValidationError:
-            return 1
-        return max(sizes.values(), default=1) if all(size >= LEAST for size in divided.values()) else 1
+            return False
+        return True
+
+    def _whole(self, run: Run, name: str, size: int, batch: int) -> int:
+        """A size without what is left of its last batch, where that is allowed: else with all of it.
+
+        What is done once a batch would grow by leaps with sizes that are no whole batches.
+        """
+        whole = size - size % batch
+        if whole and self._allowed(run, {name: whole}):
+            return whole
+        return min(whole + batch, int(self._value(run, name))) if size % batch else size
 
     def divisor(self, run: Run) -> int:
         """By how much the sizes of a run or of what it starts from are divided."""
@@ -115,16 +129,6 @@ class Rehearsed(Replication):
 
 def _divided(size: int, by: int, factor: int) -> int:
     return min(factor * max(size // by, 1), size)
-
-
-def _whole(size: int, batch: int, real: int) -> int:
-    """The size with its last batch made whole: else what is done once a batch grows by leaps with the size.
-
-    Example:
-        >>> _whole(26, 8, 4000), _whole(52, 8, 4000), _whole(5, 8, 4000), _whole(10, 8, 10)
-        (32, 56, 8, 10)
-    """
-    return min(-(-size // batch) * batch, real)
 
 
 def _shorter(real: Any, given: Any) -> Any:

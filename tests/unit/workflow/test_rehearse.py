@@ -116,6 +116,26 @@ def test_every_call_of_every_paper_can_be_shortened_at_two_sizes(monkeypatch: py
                         parameters_of(at.shortened(run), at)
 
 
+def test_what_a_small_call_trains_on_grows_and_is_whole_batches_of_either_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    looked_at = 0
+    for replication in discover(ROOT).values():
+        for name, config in replication.experiments.items():
+            trained_on = [size for size in config.rehearsal.sizes if size.startswith("train")]
+            for call in rehearsals(replication, name, "paper") if trained_on and config.rehearsal.batches else ():
+                at = [rehearsed(replication, factor) for factor in (1, 2)]
+                if at[0].divided(run := call.runs[0]) == 1:
+                    continue
+                small, large = (parameters_of(one.changed(run, "sizes", "batches"), one) for one in at)
+                looked_at += 1
+                for size in trained_on:
+                    assert getattr(small, size) < getattr(large, size), str(run)
+                    for batch in config.rehearsal.batches:
+                        left = [getattr(one, size) % getattr(large, batch) for one in (small, large)]
+                        assert left == [0, 0], f"{run}: {size}, {batch}"
+    assert looked_at > 10
+
+
 def test_lengths_are_cut_sizes_divided_and_all_else_stays(in_process: Project) -> None:
     plant(in_process, TRAINS)
     replication = in_process.replication()
