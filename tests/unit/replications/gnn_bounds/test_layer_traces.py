@@ -9,6 +9,7 @@ import torch
 
 from common.bounds.graph_networks import layer_trace_bounds, spectral_bound
 from common.hessian import Hessian, dense
+from common.workflow.pretended_gpu import GPU, PretendedGpu
 from replications.gnn_bounds import layer_traces
 from replications.gnn_bounds.analysis import layer_traces as analysis
 from replications.gnn_bounds.shared.training import Members, graphs_of
@@ -68,3 +69,14 @@ def test_shuffled_classes_need_not_be_learnt_and_the_figure_shows_true_ones() ->
     assert analysis.metrics(records)["regime_reached"].tolist() == [False, True]
     drawn = analysis.figures(records)["layer_traces"].axes[0].get_lines()
     assert sum(len(line.get_xdata()) for line in drawn if line.get_linestyle() == "None") == 4
+
+
+@pytest.mark.parametrize("model", ["gcn", "gin"])
+def test_bounds_are_computed_where_the_weights_lie(model: str) -> None:
+    run = parameters(model=model)
+    with PretendedGpu() as gpu:
+        context = MemoryContext()
+        context.device = GPU
+        members = Members([run], context, graphs_of(run, GPU))
+        assert {gpu.place(weight) for weight in members.weights} == {"gpu"}
+        assert layer_traces._bounds(members, 0)[0]
