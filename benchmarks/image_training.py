@@ -193,7 +193,7 @@ def measured(name: str, device: str, images: int, repetitions: int, peak: float)
                     found.append(milliseconds)
         for pipe in pipes:
             pipe.send(False)
-    except EOFError:
+    except (EOFError, OSError):
         raise SystemExit(f"{name}: one of its loops has ended early; its error stands above.") from None
     finally:
         for pipe, process in zip(pipes, processes, strict=True):

@@ -5,6 +5,7 @@ and the refinement goes on. Which of them is set apart makes no difference where
 other under a symmetry of the graph; the registered collections come out equal from shuffled graphs.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # imported where it is used, so that looking at the registry stays quick
@@ -20,8 +21,7 @@ class Graph(NamedTuple):
 
 
 def collection_bytes(graphs: list[Graph]) -> bytes:
-    """The graphs as little-endian integers: int32 number of graphs; int32 [graphs, 3] nodes, edges and class of each;
-    uint16 [nodes] labels, graph after graph; uint16 [edges, 2] nodes of each edge within its graph, smaller first.
+    """The graphs, canonical, as `packed` writes them.
 
     Node labels are numbered from the most frequent down. Classes are numbered by size, then by their graphs; graphs
     stand by class, nodes, edges, and content.
@@ -41,10 +41,21 @@ def collection_bytes(graphs: list[Graph]) -> bytes:
         row = (len(labels), len(edges), labels[order].astype("<u2").tobytes(), edges.astype("<u2").tobytes())
         by_class.setdefault(graph.target, []).append(row)
     classes = sorted((len(rows), sorted(rows)) for rows in by_class.values())
-    rows = [(*row, number) for number, (_, members) in enumerate(classes) for row in members]
-    table = np.array([(nodes, edges, number) for nodes, edges, _, _, number in rows], dtype="<i4")
+    return packed([(number, *row) for number, (_, members) in enumerate(classes) for row in members])
+
+
+def packed(rows: Sequence[tuple[int, int, int, bytes, bytes]]) -> bytes:
+    """Graphs as little-endian integers: int32 number of graphs; int32 [graphs, 3] nodes, edges and class of each;
+    uint16 [nodes] labels, graph after graph; uint16 [edges, 2] nodes of each edge within its graph, smaller first.
+
+    Args:
+        rows: class, nodes, edges, and labels and edges in bytes of each graph.
+    """
+    import numpy as np
+
+    table = np.array([(nodes, edges, number) for number, nodes, edges, _, _ in rows], dtype="<i4")
     parts = [np.array([len(rows)], dtype="<i4").tobytes(), table.tobytes()]
-    return b"".join([*parts, *(row[2] for row in rows), *(row[3] for row in rows)])
+    return b"".join([*parts, *(row[3] for row in rows), *(row[4] for row in rows)])
 
 
 def canonical_order(nodes: int, edges: "np.ndarray", labels: "np.ndarray") -> "np.ndarray":

@@ -98,7 +98,7 @@ def load_graphs(name: str, registry: "Registry | None" = None) -> GraphCollectio
 
 
 def read_collection(name: str, content: bytes) -> GraphCollection:
-    """A collection from the bytes that `canonical_graphs.collection_bytes` writes."""
+    """A collection from the bytes that `canonical_graphs.packed` writes."""
     count = int(np.frombuffer(content, "<i4", 1)[0])
     table = torch.from_numpy(np.frombuffer(content, "<i4", 3 * count, 4).astype(np.int64)).view(count, 3)
     sizes, edge_counts, targets = table.unbind(1)

@@ -235,7 +235,7 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
 
     def of(seconds: float, size: int, batches: int, reach: float = 0.0) -> Observed:
         def light(run: Run) -> Run:
-            run = real.changed(run, "sizes", factor=size) if size else run  # whole ones of its real batches, divided
+            run = real.changed(run, "sizes", factor=size) if size else run  # first: by its real batches
             return real.changed(run, "batches", factor=batches)
 
         lighter = replace(call, runs=tuple(map(light, call.runs)))

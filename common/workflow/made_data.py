@@ -57,27 +57,21 @@ def _texts(count: int, shape: tuple[int, ...], source: torch.Generator) -> torch
 
 
 def _graphs(name: str, folder: Path) -> None:
-    """Random trees with up to as many edges again, fewer than there are, as `datasets.graphs.read_collection` reads."""
+    """Random trees with up to as many edges again, fewer than real ones have."""
     from common.datasets import entry
+    from common.datasets.canonical_graphs import packed
 
     graphs, mean, classes, largest = _GRAPHS[name]
     source = torch.Generator().manual_seed(0)
     sizes = torch.randint(3, 2 * mean - 2, (graphs,), generator=source)
     sizes[0] = largest
-    edges = []
-    for size in sizes.tolist():
+    rows = []
+    for number, size in enumerate(sizes.tolist()):
         places = torch.arange(1, size)
         trees = [torch.stack([(torch.rand(size - 1, generator=source) * places).long(), places], 1) for _ in range(2)]
-        edges.append(torch.cat(trees).unique(dim=0))
-    counts = torch.tensor([len(pairs) for pairs in edges])
-    table = torch.stack([sizes, counts, torch.arange(graphs) % classes], 1)
-    contents = [
-        torch.tensor([graphs]).numpy().astype("<i4"),
-        table.numpy().astype("<i4"),
-        torch.zeros(int(sizes.sum())).numpy().astype("<u2"),
-        torch.cat(edges).numpy().astype("<u2"),
-    ]
-    (folder / entry(name).files[0].name).write_bytes(b"".join(part.tobytes() for part in contents))
+        edges = torch.cat(trees).unique(dim=0).numpy().astype("<u2")
+        rows.append((number % classes, size, len(edges), bytes(2 * size), edges.tobytes()))
+    (folder / entry(name).files[0].name).write_bytes(packed(rows))
 
 
 def _resnet34(folder: Path) -> None:

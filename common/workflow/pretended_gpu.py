@@ -3,7 +3,7 @@
 All tensors lie in the memory of this machine, as they must. Whether one would lie on the host or on the GPU is known by
 its storage: what is made without a device, read from data or from a checkpoint lies on the host; what is made on `GPU`
 or moved there lies on the GPU; and what an operation makes lies where its inputs do. An operation of tensors here and
-there is refused, as a GPU refuses it.
+there is refused, as a GPU refuses it. Of what numpy or a file hands over nothing is known, and nothing is refused.
 """
 
 import weakref
@@ -26,8 +26,8 @@ Place = Literal["host", "gpu"]
 _PLACES: tuple[Place, ...] = ("gpu", "host")
 
 _PARSE = torch._C._nn._parse_to
-
-_CROSSING = {"copy_", "set_", "_copy_from", "_copy_from_and_resize", "lift_fresh"}
+"""Device, type, whether it may not wait, and layout of what `to` is given."""
+_CROSSING = {"copy_", "set_"}
 """Operations between host and GPU."""
 _INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
 """Operations that take a list of indices, which may lie on the host."""
@@ -111,26 +111,26 @@ class PretendedGpu(LiveMemory):
         """What an operation returns, which lies where its inputs do.
 
         Raises:
-            RuntimeError: some of them lie on the host, others on the GPU.
+            RuntimeError: some of them lie on the host, others on the GPU; a number of the host goes anywhere.
         """
         name = func.overloadpacket.__name__
-        crossing = name in _CROSSING
         inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        if name in _INDEXED:  # the places of a GPU's tensor may be told from the host, and no others
+        if name in _INDEXED:  # a GPU takes indices of its tensors from the host, and the host none from a GPU
             inputs = inputs[:1] if self.place(inputs[0]) == "gpu" else inputs
         here = {self.place(tensor) for tensor in inputs if tensor.dim()}
         numbers = {self.place(tensor) for tensor in inputs if not tensor.dim()}
-        if not crossing and "host" in here and "gpu" in here | numbers:
+        if name not in _CROSSING and "host" in here and "gpu" in here | numbers:
             raise RuntimeError(
                 f"{name} takes tensors on the host and on the GPU, which a GPU refuses; all belong on context.device"
             )
         known = next((place for places in (here, numbers) for place in _PLACES if place in places), self._making)
-        place = None if crossing else known
         found = func(*args, **kwargs)
-        for tensor in tree_leaves(found):
-            if place is not None and isinstance(tensor, torch.Tensor) and self.place(tensor) is None:
-                self.put(tensor, place)
-        for tensor in (*inputs, *tree_leaves(found)):
+        made = [leaf for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
+        if known and name not in _CROSSING:
+            for tensor in made:
+                if self.place(tensor) is None:
+                    self.put(tensor, known)
+        for tensor in (*inputs, *made):
             self._count(tensor)
         return found
 
@@ -160,9 +160,8 @@ class _Functions(TorchFunctionMode):
             return func(*args, **kwargs)
         with self._gpu.making(_place_of(wanted)):
             found = func(*args, **kwargs)
-        if wanted is not None or name in _READING:
-            for tensor in tree_leaves(found):
-                self._gpu.put(tensor, _place_of(wanted))
+        for tensor in tree_leaves(found) if wanted is not None else ():  # also where it is made like one elsewhere
+            self._gpu.put(tensor, _place_of(wanted))
         return found
 
     def _target(self, args: Any, kwargs: Any) -> Place | None:
@@ -191,10 +190,6 @@ class _Functions(TorchFunctionMode):
                 found = found.clone()
         self._gpu.put(found, target)
         return found
-
-
-_READING = {"from_numpy", "frombuffer", "tensor", "as_tensor", "asarray", "load"}
-"""Functions that make tensors of what is none."""
 
 
 def _place_of(device: Any) -> Place:

@@ -49,6 +49,7 @@ def test_what_a_gpu_takes_passes(gpu: PretendedGpu) -> None:
     assert (there(2) + torch.zeros(2, device=there(2).device)).tolist() == [1.0, 1.0]
     assert (there(2) + there(2).new_zeros(2) + torch.zeros_like(there(2))).tolist() == [1.0, 1.0]
     assert torch.func.vmap(lambda row: row * row.new_ones(3))(there(2, 3)).sum().item() == 6.0
+    assert (there(2) + torch.zeros_like(torch.ones(2), device=GPU)).tolist() == [1.0, 1.0]
     target = there(2)
     target.copy_(torch.zeros(2))
     assert (target + there(2)).tolist() == [1.0, 1.0]
