@@ -149,7 +149,10 @@ def recorded_minutes(replication: Replication, scale: str, results: Results) -> 
         elif replication.experiment(name).resources_at(scale).gpus:
             found[name] = "stays: its jobs ask for a GPU, and minutes are of a core"
         else:
-            found[name] = sum(timings.recorded_core_seconds(run) for run in runs) / 60
+            seconds = [timings.recorded_core_seconds(run) for run in runs]
+            on_cores = [one for one in seconds if one is not None]
+            on_gpus = len(seconds) - len(on_cores)
+            found[name] = f"stays: a GPU computed {on_gpus} of its runs" if on_gpus else sum(on_cores) / 60
     return found
 
 

@@ -14,8 +14,8 @@ What was timed on the CPU of another machine is carried over to this one (`commo
 runs by the figure that each keeps of its machine, of `minutes` by that of the machine on which they were recorded.
 Operations take what they take on a core of this machine, or on the GPU that the caller names. A
 recorded run counts with its processor time, which other work on the machine does not lengthen, and only while its
-parameters are those of config.yaml. What was timed on a CPU and will run on a GPU is divided by a device factor, which
-the caller states.
+parameters are those of config.yaml. What a GPU took says nothing of a job that asks for none. What was timed on a CPU
+and will run on a GPU is divided by a device factor, which the caller states.
 """
 
 import math
@@ -110,23 +110,28 @@ class Timings:
         return self._tried(run, resources) or self._planned(run, job, resources)
 
     def _recorded(self, run: Run, resources: Resources) -> Estimate | None:
-        facts = self._records.get((run.experiment, setting(run)), [])
-        return self._of(facts, resources, "recorded") if facts else None
+        return self._of(self._records.get((run.experiment, setting(run)), []), resources, "recorded")
 
     def _recorded_elsewhere(self, run: Run, resources: Resources) -> Estimate | None:
         facts = [fact for (name, _), found in self._records.items() if name == run.experiment for fact in found]
-        return self._of(facts, resources, "other settings") if facts else None
+        return self._of(facts, resources, "other settings")
 
-    def _of(self, facts: Sequence[Mapping[str, Any]], resources: Resources, basis: str) -> Estimate:
+    def _of(self, found: Sequence[Mapping[str, Any]], resources: Resources, basis: str) -> Estimate | None:
+        """By recorded runs; None where there are none but of a GPU for a job that asks for none."""
+        facts = [fact for fact in found if resources.gpus or fact["device"]["type"] == "cpu"]
+        if not facts:
+            return None
         seconds = [self._on_device(self._carried_over(fact), fact["device"]["type"], resources) for fact in facts]
         spread = SINGLE_SPREAD if len(seconds) == 1 else 1.0
         centre = mean(seconds)
         device = ", ".join(sorted({fact["device"]["type"] for fact in facts}))
         return Estimate(centre, min(seconds) / spread, max(seconds) * spread, f"{basis} ({device})")
 
-    def recorded_core_seconds(self, run: Run) -> float:
-        """Processor seconds of a run as recorded, carried over to this machine."""
+    def recorded_core_seconds(self, run: Run) -> float | None:
+        """Processor seconds of a run as recorded, carried over to this machine; None of one that a GPU computed."""
         fact = read_json(self.results.folder(run) / "provenance.json")
+        if fact["device"]["type"] != "cpu":
+            return None
         return self._here(fact.get("processor_seconds", fact["seconds"]), fact)
 
     def _carried_over(self, fact: Mapping[str, Any]) -> float:

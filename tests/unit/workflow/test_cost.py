@@ -70,10 +70,11 @@ def record(
     seconds: float,
     device: str | dict[str, object] = "cpu",
     memory: float = 500.0,
+    experiment: str = "descent",
     **more: object,
 ) -> None:
     """A run folder as far as the cost looks at it."""
-    folder = project.root / "results/laptop/decay/descent" / run
+    folder = project.root / "results/laptop/decay" / experiment / run
     folder.mkdir(parents=True)
     (folder / "records.jsonl").write_text("x" * 1_000_000)
     made_on = {"type": device} if isinstance(device, str) else device
@@ -108,6 +109,14 @@ def test_recorded_runs_of_the_setting_go_before_what_is_stated(costly: Project) 
     descent = costs_of(costly)[0]
     assert (descent.memory_mb, descent.measured_memory) == (702.0, True)
     assert descent.disk_mb == pytest.approx(15 * 1.0, rel=0.01)
+
+
+def test_what_a_gpu_took_says_nothing_of_a_job_that_asks_for_none(costly: Project) -> None:
+    runs = costly.replication().runs("measurement", "laptop")
+    record(costly, runs[0].name, 20.0, device="cuda", experiment="measurement")
+    assert costs_of(costly)[1].basis == ("time limit",)
+    record(costly, runs[1].name, 20.0, device="cpu", experiment="measurement")
+    assert costs_of(costly)[1].hours[0] == pytest.approx((len(runs)) * 20.0 / 3600)
 
 
 def test_a_run_is_predicted_without_what_it_recorded_itself(costly: Project) -> None:

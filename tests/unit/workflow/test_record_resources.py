@@ -113,6 +113,16 @@ def test_an_experiment_with_a_run_that_is_due_keeps_its_minutes(computed: Projec
     assert computed.replication().experiment("descent").resources_at("laptop").minutes == 0.6
 
 
+def test_minutes_of_a_core_are_not_taken_from_a_gpu(computed: Project) -> None:
+    path = computed.root / "results/laptop/decay/descent/learning_rate=0.1,seed=0/provenance.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps(facts | {"device": facts["device"] | {"type": "cuda"}}))
+    outcome = path.with_name("outcome.json")
+    outcome.write_text(json.dumps(json.loads(outcome.read_text()) | {"provenance": sha256_of(path)}))
+    found = recorded_minutes(computed.replication(), "laptop", computed.folders.store)
+    assert found["descent"] == "stays: a GPU computed 1 of its runs"
+
+
 def test_the_steps_of_the_workflow_are_carried_over_to_the_reference_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
