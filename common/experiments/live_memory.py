@@ -49,12 +49,12 @@ class LiveMemory(TorchDispatchMode):
         return found
 
     def _count(self, tensor: Any) -> None:
+        if isinstance(tensor, torch.Tensor) and tensor.layout != torch.strided:
+            tensor = dense_parts(tensor)
         if isinstance(tensor, list | tuple):
             for member in tensor:
                 self._count(member)
         if not isinstance(tensor, torch.Tensor) or tensor.device.type != self._device:
-            return
-        if tensor.layout != torch.strided:
             return
         storage = tensor.untyped_storage()
         key, size = id(storage), storage.nbytes()
@@ -75,3 +75,14 @@ def _of_parts(func: Any) -> bool:
     """Whether an operation is made of others; outside of inference mode none such comes as far as here."""
     kernel = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
     return bool(kernel)
+
+
+def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The dense tensors that a tensor is stored as."""
+    if tensor.layout == torch.strided:
+        return [tensor]
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+    pointers = [tensor.crow_indices(), tensor.col_indices()] if rows else [tensor.ccol_indices(), tensor.row_indices()]
+    return [*pointers, tensor.values()]

@@ -8,7 +8,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import conv_flop_count, flop_registry
 
-from common.experiments.live_memory import LiveMemory
+from common.experiments.live_memory import LiveMemory, dense_parts
 
 aten = torch.ops.aten
 
@@ -32,7 +32,8 @@ class CountedOperations(LiveMemory):
     A product of (m × k) and (k × n) counts 2 m k n floating-point operations, a convolution as
     `torch.utils.flop_counter` has it, and as many again for each gradient of it. Everything else is counted in the
     bytes that it reads and writes: each tensor once, what is gathered as far as it is returned. Views move nothing and
-    are counted as operations alone. What Python or NumPy do is not seen, nor is what a kernel does inside.
+    are counted as operations alone. A product with a sparse matrix counts as the bytes that are stored of it. What
+    Python or NumPy do is not seen, nor is what a kernel does inside.
 
     Attributes:
         amounts: `operations`, `bytes` moved by those that are no product, and floating-point operations by kind:
@@ -57,7 +58,7 @@ class CountedOperations(LiveMemory):
             return found
         given, made = _tensors((args, kwargs)), _tensors(found)
         packet = func.overloadpacket
-        if packet in flop_registry:
+        if packet in flop_registry and all(tensor.layout == torch.strided for tensor in given):
             double = any(tensor.dtype == torch.float64 for tensor in made)
             kind = KINDS.get(packet, "batched_products") + ("_double" if double else "")
             self.amounts[kind] += _flops(packet, args, kwargs, found)
@@ -79,5 +80,9 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def _size(tensors: Iterable[torch.Tensor]) -> int:
-    """Bytes of tensors; of one that is expanded those that there are."""
-    return sum(min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()) for tensor in tensors)
+    """Bytes of tensors; of one that is expanded or sparse those that there are."""
+    return sum(sum(map(_stored, dense_parts(tensor))) for tensor in tensors)
+
+
+def _stored(tensor: torch.Tensor) -> int:
+    return min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())

@@ -1,5 +1,6 @@
 """Operations, held against what a hand counts."""
 
+import pytest
 import torch
 
 from common.experiments.operations import CountedOperations
@@ -90,3 +91,15 @@ def test_what_holds_memory_is_known_beside_it() -> None:
     with CountedOperations(CPU) as counted:
         total = (torch.ones(1000) + 1).sum()
     assert (total.item(), counted.peak) == (2000.0, 8000)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CS:UserWarning")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_a_product_with_a_sparse_matrix_reads_what_is_stored_of_it(layout: torch.layout) -> None:
+    matrix = torch.eye(100).to_sparse(layout=layout)
+    stored = 100 * 4 + (2 * 100 if layout == torch.sparse_coo else 100 + 101) * 8
+    with CountedOperations(CPU) as counted:
+        matrix @ torch.ones(100, 3)
+    assert counted.amounts["products"] == counted.amounts["batched_products"] == 0
+    assert counted.amounts["bytes"] >= stored + 2 * 1200
+    assert counted.peak >= stored + 2 * 1200
