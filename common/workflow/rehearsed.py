@@ -69,7 +69,7 @@ class Rehearsed(Replication):
         """
         rehearsal, settings = self.experiment(run.experiment).rehearsal, dict(run.settings)
         divisors = {"sizes": rehearsal.sizes if self.divided(run) > 1 else {}, "batches": rehearsal.batches}
-        twice = [_divided(self._value(run, name), by, 2) for name, by in rehearsal.batches.items()]
+        twice = [_divided(self._value(run, name), by, 2) or 1 for name, by in rehearsal.batches.items()]
         for group in groups:
             for name, by in divisors.get(group, {}).items():
                 size = _divided(self._value(run, name), by, factor or self.factor)
@@ -127,8 +127,9 @@ class Rehearsed(Replication):
         return kind
 
 
-def _divided(size: int, by: int, factor: int) -> int:
-    return min(factor * max(size // by, 1), size)
+def _divided(size: int | None, by: int, factor: int) -> Any:
+    """A size that the rehearsal divides; None, which stands for all, stays."""
+    return None if size is None else min(factor * max(size // by, 1), size)
 
 
 def _shorter(real: Any, given: Any) -> Any:

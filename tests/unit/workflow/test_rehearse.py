@@ -131,9 +131,22 @@ def test_what_a_small_call_trains_on_grows_and_is_whole_batches_of_either_size(m
                 for size in trained_on:
                     assert getattr(small, size) < getattr(large, size), str(run)
                     for batch in config.rehearsal.batches:
-                        left = [getattr(one, size) % getattr(large, batch) for one in (small, large)]
+                        left = [getattr(one, size) % (getattr(large, batch) or 1) for one in (small, large)]
                         assert left == [0, 0], f"{run}: {size}, {batch}"
     assert looked_at > 10
+
+
+def test_a_part_of_each_batch_stays_the_same_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    replication = discover(ROOT)["trace_wrn"]
+    parts: dict[Any, set[float | None]] = {}
+    for call in rehearsals(replication, "sub_batch", "paper"):
+        run = call.runs[0]
+        for at in (replication, *(rehearsed(replication, factor) for factor in (1, 2))):
+            own = parameters_of(run if at is replication else at.changed(run, "batches"), at).model_dump()
+            part = own["penalty_images"]
+            parts.setdefault(run.axes["arm"], set()).add(part and own["batch_size"] / part)
+    assert parts == {"none": {None}, "whole": {None}, "eighth": {8.0}}
 
 
 def test_lengths_are_cut_sizes_divided_and_all_else_stays(in_process: Project) -> None:
