@@ -285,6 +285,8 @@ def keep_count(folders: Folders, scale: str, paper: str, found: Mapping[str, Any
 def record_counts(replication: Replication, scale: str, folders: Folders) -> str:
     """Write what was counted of present code by the present counter into reports/counts/; leave out what no run has.
 
+    What a former rehearsal found of a setting's memory stays until another one finds something.
+
     Returns:
         A line that says how many settings stand there.
     """
@@ -297,10 +299,16 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
         return now & {(entry["experiment"], *pair) for pair in entry.get("parameters", {}).items()}
 
     entries: list[Mapping[str, Any]] = list(filter(known, read_entries(path)))
+    memory = {
+        (entry["experiment"], one): entry["rehearsed_gb"]
+        for entry in entries
+        if "rehearsed_gb" in entry
+        for one in entry["settings"]
+    }
     for found in filter(known, read_entries(counts_path(folders.store, scale, replication.name))):
         if found["code"] == counted_code(replication, found["experiment"]):
             entries = _with(entries, found)
-    memory = {
+    memory |= {
         (name, one): gb
         for name in replication.experiments
         for call, gb in rehearsed_gb(replication, name, scale, folders.store)

@@ -288,6 +288,11 @@ def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_ch
     write_json(timings.rehearsals_path(in_process.folders.store, "paper"), [{**line, "code": code}])
     CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
     assert read_json(in_process.root / "reports/counts/paper/decay.json") == [{**mine, "rehearsed_gb": 2.0}]
+    timings.rehearsals_path(in_process.folders.store, "paper").unlink()  # counted anew where nothing was rehearsed
+    write_json(path, [mine])
+    CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
+    assert read_json(in_process.root / "reports/counts/paper/decay.json") == [{**mine, "rehearsed_gb": 2.0}]
+    path.unlink()
 
     def basis() -> tuple[str, ...]:
         (found,) = [
