@@ -135,6 +135,23 @@ class Observed:
         return {name: (1 - share) * less.get(name, 0) + share * more.get(name, 0) for name in {**less, **more}}
 
     @property
+    def lifted(self) -> "Observed":
+        """With amounts that were carried below zero lifted alike at all marks, so that what is between them stays.
+
+        What is done once before the first mark differs between two calls in what a process caches; carried on, that
+        may outweigh all else. It is left as it is where a call was counted to its end, or an amount falls.
+        """
+        names = {name for amounts in self.marks.values() for name in amounts}
+        courses = {name: [self.marks[at].get(name, 0) for at in sorted(self.marks)] for name in names}
+        if 1.0 in self.marks or any(course != sorted(course) for course in courses.values()):
+            return self
+        up = {name: max(-course[0], 0) for name, course in courses.items()}
+        return Observed(
+            {at: {name: amounts.get(name, 0) + up[name] for name in names} for at, amounts in self.marks.items()},
+            self.peak,
+        )
+
+    @property
     def suffices(self) -> bool:
         """Whether the whole call follows from it."""
         return (1.0 in self.marks or len(self.marks) > 1) and all(
@@ -262,7 +279,7 @@ def count(stage: Stage, replication: Replication, call: Rehearsal) -> dict[str, 
         except Exception as other:
             both = (told(error, stage.folders.root), told(other, stage.folders.root))
             return {"reason": "; with small sizes: ".join(both)}
-        carried = small.carried(twice, (times - 1) / (times / half - 1))
+        carried = small.carried(twice, (times - 1) / (times / half - 1)).lifted
         found = carried if carried.suffices else small.times(times)
     marks = sorted(found.marks.items())
     kept = marks[-1:] if marks[-1][0] == 1.0 else parted(marks)

@@ -167,6 +167,17 @@ def test_a_call_that_fails_or_takes_too_long_with_real_sizes_is_counted_with_sma
     assert amounts["operations"] < 50_000  # as many as there are at any size
 
 
+def test_what_is_set_up_once_and_cached_does_not_outweigh_what_a_call_does() -> None:
+    first = Observed({0.1: {"operations": 5000, "products": 10}, 0.2: {"operations": 5010, "products": 20}}, 1e9)
+    later = Observed({0.1: {"operations": 100, "products": 11}, 0.2: {"operations": 120, "products": 22}}, 1e9)
+    carried = first.carried(later, 9)
+    assert not carried.suffices
+    assert carried.lifted.marks == {0.1: {"operations": 0, "products": 19}, 0.2: {"operations": 100, "products": 38}}
+    falls = Observed({0.1: {"operations": -5}, 0.2: {"operations": -9}}, 1e9)
+    ended = Observed({0.5: {"operations": -5}, 1.0: {"operations": 9}}, 1e9)
+    assert (falls.lifted, ended.lifted) == (falls, ended)
+
+
 def test_a_call_that_is_shorter_at_a_larger_rate_is_counted_once_for_all(in_process: Project, tmp_path: Path) -> None:
     config = CONFIG.replace("  resources:", "  rehearsal: {inverse: [learning_rate]}\n  resources:", 1)
     plant(in_process, TRAINS, config)
