@@ -3,7 +3,8 @@
 All tensors lie in the memory of this machine, as they must. Whether one would lie on the host or on the GPU is known by
 its storage: what is made without a device, read from data or from a checkpoint lies on the host; what is made on `GPU`
 or moved there lies on the GPU; and what an operation makes lies where its inputs do. An operation of tensors here and
-there is refused, as a GPU refuses it. Of what numpy or a file hands over nothing is known, and nothing is refused.
+there is refused, as a GPU refuses it, and so are draws there by a generator of the host: all generators here are. Of
+what was made before, or inside of an operation, nothing is known, and nothing is refused.
 """
 
 import weakref
@@ -51,7 +52,11 @@ class PretendedGpu(LiveMemory):
         self._making: Place | None = None
         self._entered = 0
         self._functions = _Functions(self)
-        self._modules = patch.object(nn.Module, "to", self._module_to())
+        self._patches = (
+            patch.object(nn.Module, "to", self._module_to()),
+            patch.object(torch, "from_numpy", self._on_the_host(torch.from_numpy)),
+            patch.object(torch, "frombuffer", self._on_the_host(torch.frombuffer)),
+        )
 
     def _module_to(self) -> Callable[..., nn.Module]:
         """`Module.to`, which asks torch itself where a tensor that it is given lies."""
@@ -65,20 +70,32 @@ class PretendedGpu(LiveMemory):
 
         return to
 
+    def _on_the_host(self, real: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        """A function that makes a tensor of memory of the host, which no mode of torch sees."""
+
+        def made(*arguments: Any, **named: Any) -> torch.Tensor:
+            found = real(*arguments, **named)
+            self.put(found, "host")
+            return found
+
+        return made
+
     def __enter__(self) -> "PretendedGpu":
         """Within: devices are told apart. It is entered again for the parts of an operation (`LiveMemory`)."""
         super().__enter__()  # type: ignore[no-untyped-call]
         self._entered += 1
         if self._entered == 1:
             self._functions.__enter__()  # type: ignore[no-untyped-call]
-            self._modules.__enter__()
+            for each in self._patches:
+                each.__enter__()
         return self
 
     def __exit__(self, *raised: Any) -> None:
         """Pretend no longer."""
         self._entered -= 1
         if not self._entered:
-            self._modules.__exit__(*raised)
+            for each in self._patches:
+                each.__exit__(*raised)
             self._functions.__exit__(*raised)  # type: ignore[no-untyped-call]
         super().__exit__(*raised)  # type: ignore[no-untyped-call]
 
@@ -111,7 +128,8 @@ class PretendedGpu(LiveMemory):
         """What an operation returns, which lies where its inputs do.
 
         Raises:
-            RuntimeError: some of them lie on the host, others on the GPU; a number of the host goes anywhere.
+            RuntimeError: some of them lie on the host, others on the GPU; a number of the host goes anywhere. Or it
+                draws on the GPU with a generator of the host.
         """
         name = func.overloadpacket.__name__
         inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
@@ -124,6 +142,10 @@ class PretendedGpu(LiveMemory):
                 f"{name} takes tensors on the host and on the GPU, which a GPU refuses; all belong on context.device"
             )
         known = next((place for places in (here, numbers) for place in _PLACES if place in places), self._making)
+        if known == "gpu" and any(isinstance(leaf, torch.Generator) for leaf in tree_leaves((args, kwargs))):
+            raise RuntimeError(
+                f"{name} draws on the GPU with a generator of the host, which a GPU refuses; move what the host drew"
+            )
         found = func(*args, **kwargs)
         made = [leaf for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
         if known and name not in _CROSSING:
@@ -198,7 +220,7 @@ def _place_of(device: Any) -> Place:
 
 
 def _storage(tensor: torch.Tensor) -> Any:
-    """What stands for the memory of a tensor, also of one that a transformation of functions wraps."""
+    """What stands for the memory of a tensor, also of one that a transformation wraps: itself where it is sparse."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor.untyped_storage() if tensor.layout == torch.strided else None
+    return tensor.untyped_storage() if tensor.layout == torch.strided else tensor

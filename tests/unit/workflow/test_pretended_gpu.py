@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -32,6 +33,9 @@ MIXED: dict[str, Callable[[], object]] = {
     "indices of the GPU into the host": lambda: torch.ones(3)[there(1).long()],
     "a number of the GPU with the host": lambda: torch.ones(3) * there(3).sum(),
     "a copy of the host": lambda: there(2) * there(2).cpu(),
+    "what numpy hands over": lambda: there(2) + torch.from_numpy(np.ones(2, dtype=np.float32)),
+    "a sparse matrix of the host": lambda: torch.eye(2).to_sparse() @ there(2, 1),
+    "one in rows": lambda: torch.eye(2).to_sparse_csr() @ there(2, 1),
     "what was made where another tensor lies": lambda: there(2) * torch.zeros(2, device=torch.ones(2).device),
 }
 
@@ -42,6 +46,24 @@ def test_operations_of_tensors_here_and_there_are_refused(name: str, gpu: Preten
         MIXED[name]()
 
 
+def of_the_host() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+DRAWN: dict[str, Callable[[], object]] = {
+    "made there": lambda: torch.randn(4, generator=of_the_host(), device=GPU),
+    "an order made there": lambda: torch.randperm(4, generator=of_the_host(), device=GPU),
+    "filled there": lambda: there(3).normal_(generator=of_the_host()),
+    "with chances that lie there": lambda: torch.bernoulli(there(3), generator=of_the_host()),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_on_the_gpu_by_a_generator_of_the_host_are_refused(name: str, gpu: PretendedGpu) -> None:
+    with pytest.raises(RuntimeError, match="generator of the host"):
+        DRAWN[name]()
+
+
 def test_what_a_gpu_takes_passes(gpu: PretendedGpu) -> None:
     assert (there(2) * torch.tensor(2.0)).tolist() == [2.0, 2.0]  # a number of the host goes anywhere
     assert there(3)[torch.tensor([2, 0])].tolist() == [1.0, 1.0]  # and indices do
@@ -50,6 +72,9 @@ def test_what_a_gpu_takes_passes(gpu: PretendedGpu) -> None:
     assert (there(2) + there(2).new_zeros(2) + torch.zeros_like(there(2))).tolist() == [1.0, 1.0]
     assert torch.func.vmap(lambda row: row * row.new_ones(3))(there(2, 3)).sum().item() == 6.0
     assert (there(2) + torch.zeros_like(torch.ones(2), device=GPU)).tolist() == [1.0, 1.0]
+    assert (torch.eye(2).to_sparse().to(GPU) @ there(2, 1)).tolist() == [[1.0], [1.0]]
+    assert (torch.randn(2, generator=of_the_host()).to(GPU) * there(2)).shape == (2,)
+    assert (torch.from_numpy(np.ones(2)).to(GPU) * there(2)).tolist() == [1.0, 1.0]
     target = there(2)
     target.copy_(torch.zeros(2))
     assert (target + there(2)).tolist() == [1.0, 1.0]
