@@ -18,7 +18,12 @@ from common.errors import UserError
 from common.experiments.calibration import note_step
 from common.workflow import ownership
 from common.workflow.graph import Graph
-from common.workflow.slurm import check_arrays, check_cluster, of_profile
+from common.workflow.slurm import (
+    check_arrays,
+    check_cluster,
+    of_profile,
+    time_limit,
+)
 
 min_version("9.27")
 
@@ -66,6 +71,17 @@ def stated(name, otherwise=None):
     return defaults[name].raw if name in defaults else otherwise
 
 
+def longest(wildcards):
+    """Minutes that a job may ask for: what the profile says and what its partition allows. Nodes are told the latter."""
+    partition = (
+        "gpu_partition" if GRAPH.job_resources(wildcards).gpus else "slurm_partition"
+    )
+    return min(
+        int(stated("longest_runtime", 10**9)),
+        int(config.get(f"longest_in_{partition}", 10**9)),
+    )
+
+
 def gpus(paper, experiment):
     """How a job asks for GPUs: by their number, or as generic resources of a type, and on nodes with a feature."""
     count, gres, feature = (
@@ -95,6 +111,13 @@ if stated("slurm_partition") and workflow.is_main_process:
         check_arrays(GRAPH.job_counts, of_profile(PROFILE, "slurm-array-jobs", ""))
     except UserError as error:
         raise WorkflowError(str(error)) from None
+    for partition in ("slurm_partition", "gpu_partition"):
+        minutes = time_limit(stated(partition, stated("slurm_partition")))
+        if minutes is not None:
+            config[f"longest_in_{partition}"] = minutes
+            workflow.config_settings.config_args += [
+                f"longest_in_{partition}={minutes}"
+            ]
 
 if config.get("before_job"):
     # Modules and the like; scripts that set them up often read unset variables.
@@ -181,7 +204,7 @@ for paper, experiment in GRAPH.rules:
             // 2,
             runtime=lambda wildcards, attempt: min(
                 GRAPH.job_resources(wildcards).runtime * (attempt + 1) // 2,
-                int(stated("longest_runtime", 10**9)),
+                longest(wildcards),
             ),
             slurm_partition=stated(
                 "gpu_partition"

@@ -163,7 +163,7 @@ def plan(
     from common.workflow.devices import USUAL
     from common.workflow.devices import device as device_of
     from common.workflow.plan import plan as plan_of
-    from common.workflow.tables import cost_table, plan_rows, plan_table
+    from common.workflow.tables import cost_rows, cost_table, plan_rows, plan_table
 
     chosen, folders = _scale(scale), _folders(out)
     selected, asked = _targeted(targets, chosen)
@@ -200,7 +200,7 @@ def plan(
     names = {(cost.paper, name) for cost in due for name in (cost.experiment, *cost.needs)}
     found = [cost for cost in priced if (cost.paper, cost.experiment) in names]
     if json:
-        print(as_json(plan_rows(jobs)), end="")
+        print(as_json({"jobs": plan_rows(jobs), "experiments": cost_rows(found)}), end="")
     else:
         plan_table(jobs, chosen)
         cost_table(found, gpus, device_factor, gpu)
@@ -276,7 +276,7 @@ def rehearse(
     Experiments that ask for no GPU are rehearsed on the CPU. With --device cuda and no target the GPU is looked at
     first, and of each experiment that asks for one a single call is begun, until eight minutes are over.
     """
-    from common.workflow.rehearse import Terms, accept, keep, rehearse_all
+    from common.workflow.rehearse import Terms, accept, exit_code, keep, rehearse_all
     from common.workflow.tables import rehearsal_line, rehearsal_table
 
     folders, chosen = _folders(), _scale(scale)
@@ -288,7 +288,7 @@ def rehearse(
         keep(found, folders, chosen)
         print(rehearsal_line(line), file=sys.stderr, flush=True)
     print(as_json(found), end="") if json else rehearsal_table(found)
-    raise typer.Exit(int(any(line.get("status") == "failed" or line.get("analysis") for line in found)))
+    raise typer.Exit(exit_code(found))
 
 
 @app.command()
@@ -554,7 +554,8 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     started = time.monotonic()
-    unfailing(whatever={*sys.argv[1:2]} <= {"reports", "run", "step"})
+    lasting = {*sys.argv[1:2]} <= {"reports", "run", "step"}
+    unfailing(whatever=lasting)
     try:
         try:
             app()
@@ -563,7 +564,8 @@ def main() -> None:
                 sys.stdout.flush()
     except SystemExit as end:
         if end.code in INTERRUPTED:
-            print(f"Stopped after {time.monotonic() - started:.0f} s; the same command continues.", file=sys.stderr)
+            goes_on = "; the same command continues" if lasting else ""
+            print(f"Stopped after {time.monotonic() - started:.0f} s{goes_on}.", file=sys.stderr)
         raise
     except (UserError, OSError) as error:
         if debug:

@@ -3,6 +3,7 @@
 What a run takes comes from `timings.py`.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.replication import Replication
 from common.workflow.devices import SPARE, Device
-from common.workflow.timings import Estimate, Timings
+from common.workflow.timings import TIME_LIMIT, Estimate, GpuMemory, Timings
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,17 @@ class ExperimentCost:
     Attributes:
         jobs: that hold a due run.
         hours: device hours (GPU hours where a job asks for GPUs, else core hours): estimate, lower, upper.
+        limit_hours: of the estimate, those of runs of which nothing but their time limit is known.
+        runtime: hours for which a job asks at its first attempt.
+        longest_at_most: hours of the job that may take longest, without those of which the time limit alone is known.
         shortest, longest: hours of a job.
         needs: experiments of the paper with due runs that its runs start from, directly or not, in that order.
         path, path_hours: the experiments of the longest chain of due jobs, each of which waits for the one before,
             that ends here, and its hours; less wall time is not to be had.
         memory_mb: peak, recorded or of a trial; what the job asks for where nothing was measured.
-        gpu_memory_gb: that tensors hold on the GPU, rehearsed or counted; None where neither was, and without a GPU.
-        too_large: whether that is more than the GPU has for which the plan is made.
+        gpu_memory: of the largest call; None where none was rehearsed or counted, and without a GPU.
+        too_large: whether one seed of a call needs more than the GPU has for which the plan is made; a call whose seeds
+            do not fit together is computed in parts.
         disk_mb: of the due runs' folders; None where nothing was recorded.
         basis: what it rests on, each source once.
     """
@@ -49,8 +54,16 @@ class ExperimentCost:
     measured_memory: bool
     disk_mb: float | None
     basis: tuple[str, ...]
-    gpu_memory_gb: float | None = None
+    gpu_memory: GpuMemory | None = None
     too_large: bool = False
+    limit_hours: float = 0.0
+    runtime: float = math.inf
+    longest_at_most: float = 0.0
+
+    @property
+    def tight(self) -> bool:
+        """Whether a job may take longer than it asks for at first."""
+        return self.longest_at_most > self.runtime
 
     @property
     def name(self) -> str:
@@ -68,21 +81,32 @@ def costs(
     """The cost of the due runs of each experiment of a paper at a scale; nothing for what is current."""
     timings = Timings(replication, scale, results, device_factor, gpu=gpu)
     identities = Identities(replication, results)
-    by_experiment: dict[str, list[tuple[list[Run], Estimate]]] = {}
+    by_experiment: dict[str, list[_Due]] = {}
     ends: dict[Path, _Chain] = {}  # of each due run
     for job in replication.jobs(scale):
         due: dict[str, list[Run]] = {}
         for run in job.runs:
             if not identities.current(run):
                 due.setdefault(run.experiment, []).append(run)
-        taken = {name: _total([timings.run(run, job) for run in runs]) for name, runs in due.items()}
+        parts = {name: [timings.run(run, job) for run in runs] for name, runs in due.items()}
+        taken = {name: _total(estimates) for name, estimates in parts.items()}
         needed = [path for runs in due.values() for run in runs for path in _needed(replication, run)]
         before = max((ends[path] for path in needed if path in ends), default=_Chain())
         chain = before.then(tuple(due), sum(one.seconds for one in taken.values()) / 3600)
         ends |= {run.path: chain for runs in due.values() for run in runs}
         for name, runs in due.items():
-            by_experiment.setdefault(name, []).append((runs, taken[name]))
+            limit = sum(one.seconds for one in parts[name] if one.basis == TIME_LIMIT)
+            by_experiment.setdefault(name, []).append(_Due(runs, taken[name], limit))
     return [_cost(timings, name, due, ends) for name, due in by_experiment.items()]
+
+
+@dataclass(frozen=True)
+class _Due:
+    """The due runs of an experiment in a job, what they take, and seconds of it that are time limits."""
+
+    runs: list[Run]
+    taken: Estimate
+    limit: float
 
 
 @dataclass(frozen=True, order=True)
@@ -114,18 +138,17 @@ def _all_needed(replication: Replication, runs: Sequence[Run], due: Collection[P
     return [name for name in replication.experiments if name in found - {runs[0].experiment}]
 
 
-def _cost(
-    timings: "Timings", experiment: str, due: Sequence[tuple[list[Run], Estimate]], ends: Mapping[Path, _Chain]
-) -> ExperimentCost:
+def _cost(timings: "Timings", experiment: str, due: Sequence[_Due], ends: Mapping[Path, _Chain]) -> ExperimentCost:
     replication = timings.replication
     resources = replication.experiment(experiment).resources_at(timings.scale)
     devices = resources.gpus or resources.cpus
-    jobs = [taken for _, taken in due]
+    jobs = [job.taken for job in due]
     total = _total(jobs)
-    runs = [run for members, _ in due for run in members]
+    runs = [run for job in due for run in job.runs]
     path = max(ends[run.path] for run in runs)
     memory = timings.peak_memory_mb(experiment)
-    held = timings.gpu_memory_gb(experiment) if resources.gpus else None
+    held = timings.gpu_memory(experiment) if resources.gpus else []
+    known = [job for job in jobs if TIME_LIMIT not in job.basis.split("; ")]
     each = timings.disk_mb(experiment)
     return ExperimentCost(
         paper=replication.name,
@@ -144,8 +167,11 @@ def _cost(
         measured_memory=memory is not None,
         disk_mb=None if each is None else each * len(runs),
         basis=tuple(dict.fromkeys(part for job in jobs for part in job.basis.split("; "))),
-        gpu_memory_gb=held,
-        too_large=timings.gpu is not None and held is not None and held > SPARE * timings.gpu.memory_gb,
+        gpu_memory=max(held, key=lambda memory: memory.all_seeds, default=None),
+        too_large=timings.gpu is not None and any(one.least > SPARE * timings.gpu.memory_gb for one in held),
+        limit_hours=devices * sum(job.limit for job in due) / 3600,
+        runtime=resources.runtime / 60,
+        longest_at_most=max((job.upper for job in known), default=0.0) / 3600,
     )
 
 

@@ -35,6 +35,8 @@ REAL_SECONDS = 60.0
 """Processor time in which a call that could be smaller is to tell progress twice at its real size."""
 DIGITS = 12
 """Of a fraction, so that two calls know the same one."""
+_Memory = dict[tuple[str, str], tuple[list[float], str | None]]
+"""By experiment and setting: GB that were rehearsed with one seed and with all, and the code that was."""
 MOST = 10
 """A call that tells progress so rarely that its parts are not seen in time goes on for so many times as long."""
 
@@ -316,8 +318,8 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
         return now & {(entry["experiment"], *pair) for pair in entry.get("parameters", {}).items()}
 
     entries: list[Mapping[str, Any]] = list(filter(known, read_entries(path)))
-    memory = {
-        (entry["experiment"], one): entry["rehearsed_gb"]
+    memory: _Memory = {
+        (entry["experiment"], one): (entry["rehearsed_gb"], entry.get("rehearsed_code"))
         for entry in entries
         if "rehearsed_gb" in entry
         for one in entry["settings"]
@@ -326,7 +328,7 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
         if found["code"] == counted_code(replication, found["experiment"]):
             entries = _with(entries, found)
     memory |= {
-        (name, one): gb
+        (name, one): (list(gb), replication.code_digest(name, "run"))
         for name in replication.experiments
         for call, gb in rehearsed_gb(replication, name, scale, folders.store)
         for one in call.settings
@@ -338,10 +340,13 @@ def record_counts(replication: Replication, scale: str, folders: Folders) -> str
     return f"{replication.name}: {settings} of {len(now)} settings in {path.relative_to(replication.root)}."
 
 
-def _most(memory: Mapping[tuple[str, str], float], entry: Mapping[str, Any]) -> dict[str, float]:
+def _most(memory: _Memory, entry: Mapping[str, Any]) -> dict[str, Any]:
     """What a rehearsal adds to counted operations; nothing where none was made."""
     known = [memory[key] for name in entry["settings"] if (key := (entry["experiment"], name)) in memory]
-    return {"rehearsed_gb": max(known)} if known else {}
+    if not known:
+        return {}
+    gb, code = max(known, key=lambda one: one[0][1])
+    return {"rehearsed_gb": gb, **({"rehearsed_code": code} if code else {})}
 
 
 def _with(entries: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -22,7 +22,7 @@ from common.workflow.devices import Device
 from common.workflow.discovery import make_importable
 from common.workflow.rehearsed import rehearsed_gb
 from common.workflow.state import Folders
-from common.workflow.timings import Timings
+from common.workflow.timings import TIME_LIMIT, Timings
 
 PROCESS_MB = 2000
 """Of a job without its tensors: Python, torch and what it reads."""
@@ -79,7 +79,7 @@ def longest_jobs(replication: Replication, scale: str, results: Results, gpu: De
         if job.experiment not in longest:
             continue
         taken = [timings.run(run, job) for run in job.runs]
-        if any(one.basis == "time limit" for one in taken):
+        if any(one.basis == TIME_LIMIT for one in taken):
             found[job.experiment] = "stays: how long it takes is not known"
             longest[job.experiment] = math.inf
         elif any("former count" in one.basis for one in taken):
@@ -100,7 +100,7 @@ def rehearsed_memory(replication: Replication, scale: str, folders: Folders) -> 
     found: dict[str, int | str] = {}
     for name in replication.experiments:
         told = [gb for _, gb in rehearsed_gb(replication, name, scale, folders.store)]
-        held = [gb for gb in told if gb is not None]
+        held = [gb[1] for gb in told if gb is not None]
         if replication.experiment(name).resources_at(scale).gpus:
             found[name] = "stays: it is of the host of a GPU"
         elif not held or len(held) < len(told):

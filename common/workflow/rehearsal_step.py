@@ -19,11 +19,10 @@ from common.workflow.counting import count, keep_count
 from common.workflow.discovery import find, make_importable
 from common.workflow.footprint import available_gb, limit_memory, reset_peak
 from common.workflow.ownership import end_with
+from common.workflow.rehearse import METRICS
 from common.workflow.rehearsed import Rehearsal, first_calls, rehearsals, rehearsed
-from common.workflow.rehearsed_call import Stage, Stub, is_needed, rehearse
+from common.workflow.rehearsed_call import CPU, Stage, Stub, is_needed, rehearse
 from common.workflow.state import Folders, RunState
-
-CPU = torch.device("cpu")
 
 Step = tuple[str, str, Callable[[Stage], dict[str, Any]]]
 """Experiment, setting, and what rehearses it."""
@@ -92,7 +91,7 @@ def _steps(replication: Replication, scale: str, experiments: Collection[str]) -
         if name in experiments:
             for call in rehearsals(replication, name, scale):
                 yield name, call.name, partial(_rehearsed, replication, call)
-            yield name, "metrics and figures", partial(_analysed, replication, name, scale)
+            yield name, METRICS, partial(_analysed, replication, name, scale)
 
 
 def _first_steps(replication: Replication, scale: str, experiments: Collection[str]) -> Iterator[Step]:
@@ -122,7 +121,8 @@ def _counted(replication: Replication, call: Rehearsal, stage: Stage) -> dict[st
 
 def _rehearsed(replication: Replication, call: Rehearsal, stage: Stage) -> dict[str, Any]:
     found = asdict(rehearse(stage, replication, call))
-    return {**found, "code": replication.code_digest(found["experiment"], "run")}
+    code = replication.code_digest(found["experiment"], "run")
+    return {**found, "settings": list(call.settings), "code": code}
 
 
 def _analysed(replication: Replication, experiment: str, scale: str, stage: Stage) -> dict[str, Any]:
@@ -134,7 +134,8 @@ def _analysed(replication: Replication, experiment: str, scale: str, stage: Stag
     shortened, results = rehearsed(replication), stage.results(1)
     states = [_state(run, results) for run in shortened.runs(experiment, scale)]
     if not any(state.current for state in states):
-        return {"analysis": []}
+        return {"analysis": [], "status": "not tried", "reason": "none of its calls was rehearsed to its end"}
+    limit_memory(float("inf"))  # the limit is of calls
     folders, place = Folders(stage.folders.root, results.root), stage.scratch / "analysis" / replication.name
     return {"analysis": [problem.sentence for problem in analysed(shortened, states, folders, place)[1]]}
 

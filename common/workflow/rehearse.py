@@ -32,6 +32,8 @@ START_SECONDS = 300.0
 """How long a process may take before its first call begins."""
 WAITING = 5.0
 """How many times as long as it may compute a call may take where other work has the processor."""
+METRICS = "metrics and figures"
+"""The step after the calls of an experiment."""
 ACCEPTANCE_MINUTES = 8.0
 """After which `accept` begins no other call."""
 
@@ -174,6 +176,14 @@ def _cleaning_up() -> Iterator[None]:
         yield
 
 
+def exit_code(found: Sequence[Mapping[str, Any]]) -> int:
+    """1 where something failed, 3 where nothing did and a call was refused or its data was unavailable, else 0."""
+    said = {line.get("status") for line in found}
+    if "failed" in said or any(line.get("analysis") for line in found):
+        return 1
+    return 3 if said & {"refused", "unavailable"} else 0
+
+
 def keep(found: Sequence[Mapping[str, Any]], folders: Folders, scale: str) -> Path:
     """Write what was found, beside what was found of other calls before."""
     path = rehearsals_path(folders.store, scale)
@@ -265,9 +275,11 @@ def _processor_seconds(process: int) -> float | None:
 
 
 def _lost(begun: Mapping[str, Any], why: str) -> dict[str, Any]:
-    """What is told of a call of which nothing more will be heard."""
-    named = {name: begun[name] for name in ("paper", "experiment", "setting")}
-    return {**named, "status": "failed", "reason": why, "seeds": 0, "made": []}
+    """What is told of a call, or of metrics and figures, of which nothing more will be heard."""
+    named = {name: begun[name] for name in ("paper", "experiment")}
+    if begun["setting"] == METRICS:
+        return {**named, "analysis": [why]}
+    return {**named, "setting": begun["setting"], "status": "failed", "reason": why, "seeds": 0, "made": []}
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

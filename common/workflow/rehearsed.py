@@ -216,11 +216,14 @@ def stands_for(replication: Replication, call: Rehearsal) -> dict[str, Any]:
 
 def rehearsed_gb(
     replication: Replication, experiment: str, scale: str, results: Results
-) -> list[tuple[Rehearsal, float | None]]:
-    """Each kind of call, and what its tensors hold as its present code was rehearsed; None where it was not."""
+) -> list[tuple[Rehearsal, tuple[float, float] | None]]:
+    """Each kind of call, and what its tensors hold with one seed and with all, as its present code was rehearsed.
+
+    None stands where it was not.
+    """
     of = ("paper", "experiment", "setting", "code")
     lines = read_entries(rehearsals_path(results, scale))
-    told = {tuple(map(line.get, of)): line["counted_gb"][1] for line in lines if line.get("counted_gb")}
+    told = {tuple(map(line.get, of)): tuple(line["counted_gb"]) for line in lines if line.get("counted_gb")}
     code = replication.code_digest(experiment, "run")
     calls = rehearsals(replication, experiment, scale)
     return [(call, told.get((replication.name, experiment, call.name, code))) for call in calls]

@@ -37,6 +37,8 @@ from common.workflow.state import Folders
 from common.workflow.timings import trials_path
 from common.workflow.trial import calls_of, timed
 
+CPU = torch.device("cpu")
+
 GPUS_GB = (16, 24, 40, 80)
 """Sizes of GPUs that a call is held against."""
 
@@ -122,6 +124,9 @@ def rehearse(stage: Stage, replication: Replication, call: Rehearsal) -> Rehears
         starts = sorted({need.experiment for need in replication.experiment(first.experiment).needs.values()})
         after = f" (it starts from {', '.join(starts)})" if starts and outcome.status == "failed" else ""
         found.reason = " ".join(outcome.reason.split()) + after
+        if " is out of memory: " in outcome.reason and stage.device == CPU:
+            found.status = "refused"
+            found.reason = f"its rehearsal alone needs more than the {stage.available_gb:.2g} GB that it may take"
     found.seconds = round(time.process_time() - started, 2)
     found.made = sorted(set(stub.made))
     process.release()

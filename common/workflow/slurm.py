@@ -62,6 +62,14 @@ def check_cluster(partitions: Iterable[str], status_command: str = "squeue", acc
         raise UserError(f"the cluster keeps no accounts{asks}: {mended} slurm/config.yaml.")
 
 
+def time_limit(partitions: str) -> int | None:
+    """Minutes after which Slurm ends jobs of partitions that commas join, by the strictest; None if none does."""
+    names = partitions.split(",")
+    stated = (line.split() for line in (said(["sinfo", "-h", "-o", "%R %l"]) or "").splitlines())
+    limits = [as_minutes(limit) for name, limit in stated if name in names]
+    return min((int(limit) for limit in limits if limit is not None), default=None)
+
+
 def check_arrays(jobs: Mapping[tuple[str, str], int], array_jobs: str) -> None:
     """Refuse arrays whose elements the cluster cannot number: the plug-in counts on from one array to the next.
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from common.experiments.replication import Replication
 from common.workflow.plan import JobPlan, duration_text, machine_text
 from common.workflow.progress import duration, in_flight, remaining
 from common.workflow.state import run_states
+from common.workflow.timings import TIME_LIMIT, TIMES_LIMIT
 
 if TYPE_CHECKING:
     from common.claims.verdicts import Verdict
@@ -73,10 +75,15 @@ def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
     console = _console(table)
     console.print(table)
     due = sum(job.due for job in jobs)
-    takes = f"; {duration_text(jobs, cores=2)}." if due else "."
+    takes = f"; {duration_text(jobs, cores=2)}." if all(job.minutes is not None for job in jobs if job.due) else "."
     console.print(f"Scale {scale}: {len(jobs)} jobs, {sum(job.runs for job in jobs)} runs, {due} to compute{takes}")
     if due:
         console.print(machine_text())
+
+
+def cost_rows(found: "Sequence[ExperimentCost]") -> list[dict[str, Any]]:
+    """What the due runs of each experiment will cost; `hours` are an estimate and its bounds."""
+    return [asdict(cost) for cost in found]
 
 
 def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: float, gpu: "Device | None" = None) -> None:
@@ -90,7 +97,8 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
         mine = [cost for cost in found if cost.paper == paper]
         for cost in mine:
             memory = f"{cost.memory_mb / 1000:.1f} GB" + ("" if cost.measured_memory else "?")
-            memory += "" if cost.gpu_memory_gb is None else f", GPU {cost.gpu_memory_gb:.1f}"
+            held = cost.gpu_memory
+            memory += f", GPU {held.all_seeds:.1f}{'?' if held.former else ''}" if held else ""
             kind, wall = "GPU" if cost.gpu else "core", _hours(wall_hours([cost], gpus))
             row = (f"{paper}/{cost.experiment}", str(cost.jobs), *_spent(cost.hours, kind), wall, memory, _disk([cost]))
             large = [f"does not fit a GPU {gpu.name}"] if gpu and cost.too_large else []
@@ -107,24 +115,27 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
     shares = [("GPU", gpu_hours(found), on_gpus)] if on_gpus else []
     shares += [("core", core_hours(found), rest)] if (rest := [cost for cost in found if not cost.gpu]) else []
     alone, beside = _hours(gpu_hours(found)[0] / gpus), _hours(wall_hours(found, gpus))
-    wall = f"; on {gpus} GPUs {alone} hours, {beside} with as many jobs of cores beside them and what each waits for"
+    many = f"{gpus} GPU{'s' if gpus > 1 else ''}"
+    wall = f"; on {many} {beside} hours with as many jobs of cores beside them and what each waits for"
+    wall += f" ({alone} if all of it could be shared out)" if alone != beside else ""
     counted = f" Counted operations of jobs that ask for a GPU are reckoned for a GPU {gpu.name}." if gpu else ""
     divided = f" Timings of a CPU are divided by {device_factor:g} where a job asks for a GPU."
     console.print(
         f"In all {' and '.join(_in_all(*share) for share in shares)}{wall if on_gpus else ''}. "
         "It rests on runs recorded of the same or of other settings, on trials, on counted operations, on `minutes` of "
-        "config.yaml (what was timed on another machine is carried over to this one), or on the jobs' time limits, "
-        f"which it takes at most.{counted if on_gpus else ''}{divided if on_gpus and device_factor != 1 else ''}"
-        " A ? marks memory that was asked for, not measured."
+        "config.yaml (what was timed on another machine is carried over to this one), or on the jobs' time limits: of "
+        f"such a job nothing is known but that it takes at most {TIMES_LIMIT:g} times as long, with all its attempts."
+        f"{counted if on_gpus else ''}{divided if on_gpus and device_factor != 1 else ''}"
+        " A ? marks memory that was asked for, not measured; of a GPU, that was counted, or rehearsed of former code."
     )
     console.print(_dearest(found, gpus))
     console.print(_packing(found))
 
 
 def _in_all(kind: str, hours: tuple[float, float, float], found: "Sequence[ExperimentCost]") -> str:
-    """Hours of a kind, their bounds, and how many of them are of experiments that rest on nothing but a time limit."""
+    """Hours of a kind, their bounds, and how many of them rest on nothing but a time limit."""
     total, lower, upper = map(_hours, hours)
-    limits = sum(cost.hours[0] for cost in found if cost.basis == ("time limit",))
+    limits = sum(cost.limit_hours for cost in found)
     said = f", {_hours(limits)} of them time limits" if limits else ""
     return f"{total} {kind} hours (between {lower} and {upper}{said})"
 
@@ -151,12 +162,14 @@ SHORT_JOB, LONG_JOB = 20 / 60, 4.0
 
 def _packing(found: "Sequence[ExperimentCost]") -> str:
     """The experiments whose jobs take less than 20 minutes though they could be joined, or more than 4 hours."""
-    known = [cost for cost in found if cost.basis != ("time limit",)]
+    known = [cost for cost in found if cost.basis != (TIME_LIMIT,)]
     short = [f"{cost.name} ({60 * cost.longest:.2g})" for cost in known if cost.jobs > 1 and cost.longest < SHORT_JOB]
     long = [f"{cost.name} ({_hours(cost.longest)})" for cost in known if cost.longest > LONG_JOB]
     limit = [f"{cost.name} ({_hours(cost.longest)})" for cost in found if cost not in known and cost.longest > LONG_JOB]
+    over = [f"{cost.name} ({_hours(cost.longest_at_most)} of {_hours(cost.runtime)})" for cost in known if cost.tight]
     return (
-        "Jobs of less than 20 minutes, several of which could be one (`per_job`; minutes): "
+        f"Jobs that may take longer than their `runtime` (hours): {', '.join(over) or 'none'}; they go on at the next "
+        "attempt. Jobs of less than 20 minutes, several of which could be one (`per_job`; minutes): "
         f"{', '.join(short) or 'none'}. Jobs of more than 4 hours (hours): {', '.join(long) or 'none'}; "
         f"of which nothing is known but a longer time limit: {', '.join(limit) or 'none'}."
     )
@@ -174,7 +187,7 @@ def budget_table(proposal: "Proposal", decided: "Decided") -> None:
     left = _table(["leave out", ">hours", ">open claims", ">others"])
     for cost in proposal.left_out:
         mine = decided.get((cost.paper, cost.experiment), Decides())
-        large = f" (does not fit: {cost.gpu_memory_gb:.3g} GB)" if cost.too_large else ""
+        large = f" (does not fit: {cost.gpu_memory.least:.3g} GB)" if cost.too_large and cost.gpu_memory else ""
         left.add_row(cost.name + large, _most(cost), str(mine.open), str(mine.others))
     console = _console(table, left)
     for one in (table, left):
@@ -200,7 +213,7 @@ def _spent(hours: tuple[float, float, float], kind: str) -> tuple[str, str]:
 
 
 def _hours(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 or not value else "0.01" if value < 0.01 else f"{value:.2g}"
+    return f"{value:.0f}" if value >= 10 or not value else "<0.01" if value < 0.01 else f"{value:.2g}"
 
 
 def _disk(found: "Sequence[ExperimentCost]") -> str:

@@ -8,7 +8,7 @@ The time of a run comes from the first of these that there is:
    (for a job that asks for a GPU, where the caller names one, before what a CPU was timed on);
 4. recorded runs of other settings of the experiment at this scale;
 5. `minutes` of config.yaml, which is of one core of the reference machine;
-6. the job's time limit, `runtime` of config.yaml: it costs at most that.
+6. the job's time limit, `runtime` of config.yaml: what it takes is unknown, and at most `TIMES_LIMIT` times that.
 
 What was timed on the CPU of another machine is carried over to this one (`common.experiments.calibration`): of recorded
 runs by the figure that each keeps of its machine, of `minutes` by that of the machine on which they were recorded.
@@ -42,8 +42,34 @@ STATED_SPREAD = 2.0
 """`minutes` of config.yaml may be off by this factor."""
 COUNTER = 2
 """Version of `counting`: raised where the same call would be counted otherwise than before."""
-COUNTED_SPREAD = 2.5
-"""What operations take on a core may be off by this factor: it held for 11 of 13 experiments (docs/cluster.md)."""
+COUNTED_SPREAD = 3.0
+"""What operations take on a core may be off by this factor: it held for 13 of 15 experiments (docs/cluster.md)."""
+TIMES_LIMIT = 1 + 1.5 + 2
+"""How many times its limit a job computes at most: it is continued twice, each time with half as much more."""
+
+
+@dataclass(frozen=True)
+class GpuMemory:
+    """GB that tensors of a call hold.
+
+    Attributes:
+        one_seed: with one of its seeds alone; None where that is not known.
+        all_seeds: with all of them at once.
+        former: whether former code was rehearsed, or nothing was and its operations were counted.
+    """
+
+    one_seed: float | None
+    all_seeds: float
+    former: bool = False
+
+    @property
+    def least(self) -> float:
+        """With less than this the call cannot be computed, as far as is known."""
+        return self.all_seeds if self.one_seed is None else self.one_seed
+
+
+TIME_LIMIT = "time limit"
+"""The basis of what nothing else is known of."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +240,7 @@ class Timings:
     def _planned(self, run: Run, job: Job, resources: Resources) -> Estimate:
         if resources.minutes is None:
             most = 60 * resources.runtime / len(job.runs)
-            return Estimate(most, 0.0, most, "time limit")
+            return Estimate(most, 0.0, TIMES_LIMIT * most, TIME_LIMIT)
         each = 60 * resources.minutes / len(self.replication.runs(run.experiment, self.scale))
         each *= ratio(self.machine.seconds, reference().seconds)
         seconds = self._on_device(each, "cpu", resources)
@@ -262,16 +288,21 @@ class Timings:
         tried = [entry["peak_memory_mb"] for (name, _), entry in self._trials.items() if name == experiment]
         return max([*recorded, *tried], default=None)
 
-    def gpu_memory_gb(self, experiment: str) -> float | None:
-        """The most that tensors of a call hold, as it was rehearsed, else counted; None if neither was."""
+    def gpu_memory(self, experiment: str) -> list[GpuMemory]:
+        """That of each setting: as its present code was rehearsed here, else as git keeps it."""
         code = self.replication.code_digest(experiment, "run")
-        lines = read_entries(rehearsals_path(self.results, self.scale))
+        known: dict[str, GpuMemory] = {}
+        for (name, one), entry in self._counts.items():
+            if name == experiment and "rehearsed_gb" in entry:
+                alone, together = entry["rehearsed_gb"]
+                known[one] = GpuMemory(alone, together, former=entry.get("rehearsed_code") != code)
+            elif name == experiment and entry["peak_gb"]:
+                known[one] = GpuMemory(None, entry["peak_gb"], former=True)
         of = (self.replication.name, experiment, code)
-        mine = [line for line in lines if tuple(map(line.get, ("paper", "experiment", "code"))) == of]
-        rehearsed = [line["counted_gb"][1] for line in mine if line.get("counted_gb")]
-        entries = [entry for (name, _), entry in self._counts.items() if name == experiment]
-        kept = [entry.get("rehearsed_gb", entry["peak_gb"]) for entry in entries]
-        return max(filter(None, [*rehearsed, *kept]), default=None)
+        for line in read_entries(rehearsals_path(self.results, self.scale)):
+            if tuple(map(line.get, ("paper", "experiment", "code"))) == of and line.get("counted_gb"):
+                known |= dict.fromkeys(line.get("settings", [line["setting"]]), GpuMemory(*line["counted_gb"]))
+        return list(known.values())
 
     def disk_mb(self, experiment: str) -> float | None:
         """Of one run's folder, as recorded, else as the trials foresee."""

@@ -129,6 +129,25 @@ def test_a_job_asks_for_its_type_of_gpu_and_is_tried_again_where_no_environment_
         checkout.close()
 
 
+def test_a_job_asks_for_no_more_time_than_its_partition_allows(cluster: Cluster, tmp_path: Path) -> None:
+    """Slurm would leave a job that asks for more in the queue for ever; what is not done then is continued."""
+    checkout = Checkout(tmp_path / "checkout", cluster, resources=ONE_JOB)
+    cluster.run("scontrol", "update", "partitionname=cpu", "MaxTime=8")
+    try:
+        process = checkout.submit("--", checkout.marker("descent"))
+        wait_for(lambda: bool(checkout.held()) or process.poll() is not None, PATIENCE, "the job to start")
+        ((job, held),) = checkout.held().items()
+        assert "TimeLimit=00:08:00" in cluster.run("scontrol", "show", "job", job)
+        told = psutil.Process(held.pid).cmdline()
+        assert told[told.index("--runtime") + 1] == "8"
+        checkout.open_gate()
+        wait_for(lambda: process.poll() is not None, PATIENCE, "the workflow to end")
+        assert process.returncode == 0, checkout.log
+    finally:
+        cluster.run("scontrol", "update", "partitionname=cpu", "MaxTime=INFINITE")
+        checkout.close()
+
+
 def test_more_jobs_than_an_array_may_number_are_refused_before_anything_is_submitted(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -323,7 +323,10 @@ def test_json_listings_hold_what_the_tables_show(copy: Project) -> None:
     listed = json.loads(copy.replicate("list", "--json").stdout)
     assert [(row["paper"], row["experiments"]) for row in listed] == [("decay", ["descent", "measurement"])]
     planned = json.loads(copy.replicate("plan", "--json").stdout)
-    assert [(row["runs"], row["current"], row["due"]) for row in planned] == [(15, 15, 0), (15, 15, 0)]
+    assert [(row["runs"], row["current"], row["due"]) for row in planned["jobs"]] == [(15, 15, 0), (15, 15, 0)]
+    assert planned["experiments"] == []
+    (due, _) = json.loads(copy.replicate("plan", "--json", "--scale", "smoke").stdout)["experiments"]
+    assert due["hours"][1] <= due["hours"][0] <= due["hours"][2]
     claims = json.loads(copy.replicate("claims", "--json").stdout)
     assert set(claims[0]) >= {"paper", "id", "experiment", "scale", "estimate", "interval", "n", "verdict", "reason"}
     assert [claim["verdict"] for claim in claims] == ["reproduced", "reproduced"]

@@ -10,6 +10,7 @@ from common.workflow.budget import Decides, decided_by, propose, refuse, rows
 from common.workflow.cost import ExperimentCost
 from common.workflow.devices import DEVICES
 from common.workflow.tables import budget_table, cost_table
+from common.workflow.timings import GpuMemory
 from tests.conftest import Project
 
 
@@ -71,7 +72,7 @@ def test_the_choice_does_not_depend_on_the_order_of_the_plan() -> None:
 
 
 def test_what_does_not_fit_the_gpu_is_left_out_with_all_that_starts_from_it(capsys: pytest.CaptureFixture[str]) -> None:
-    large = replace(PLAN[1], too_large=True, gpu_memory_gb=28.8)
+    large = replace(PLAN[1], too_large=True, gpu_memory=GpuMemory(28.8, 57.6, former=True))
     plan = [PLAN[0], large, *PLAN[2:]]
     proposal = propose(plan, DECIDED, 99.0)
     assert [one.experiment for one in proposal.kept] == ["processor", "dense", "sparse", "known"]
@@ -81,17 +82,17 @@ def test_what_does_not_fit_the_gpu_is_left_out_with_all_that_starts_from_it(caps
     assert "made/started_from (does not fit: 28.8 GB)" in capsys.readouterr().out
     cost_table(plan, gpus=4, device_factor=1.0, gpu=DEVICES["rtx4090"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "1.0 GB, GPU 28.8" in said
+    assert "1.0 GB, GPU 57.6?" in said
     assert "minutes; does not fit a GPU rtx4090" in said
 
 
 def test_gpu_hours_and_core_hours_are_told_apart_with_their_time_limits(capsys: pytest.CaptureFixture[str]) -> None:
-    limit = cost("unknown", 40.0, gpu=False, path_hours=20.0, basis=("time limit",))
+    limit = cost("unknown", 40.0, gpu=False, path_hours=20.0, limit_hours=19.0, basis=("counted (cpu)", "time limit"))
     cost_table([cost("one", 8.0), cost("other", 2.0, gpu=False), limit], 4, 1.0, DEVICES["h100"])
     said = " ".join(capsys.readouterr().out.split())
     assert (
-        "In all 4 GPU hours (between 0 and 8) and 21 core hours (between 0 and 42, 20 of them time limits); on 4 GPUs "
-        "1 hours, 20 with as many jobs of cores beside them and what each waits for. "
+        "In all 4 GPU hours (between 0 and 8) and 21 core hours (between 0 and 42, 19 of them time limits); on 4 GPUs "
+        "20 hours with as many jobs of cores beside them and what each waits for (1 if all of it could be shared out). "
     ) in said
     assert "reckoned for a GPU h100" in said
     assert "divided by" not in said
@@ -121,11 +122,12 @@ def test_the_plan_names_its_longest_chain_its_dearest_experiments_and_jobs_of_a_
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     limit = cost("unknown", 40.0, longest=10.0, basis=("time limit",))
-    long = cost("long", 30.0, longest=5.0, basis=("recorded (cuda)",))
+    long = cost("long", 30.0, longest=5.0, longest_at_most=9.0, runtime=8.0, basis=("recorded (cuda)",))
     cost_table([*PLAN, long, limit], gpus=4, device_factor=1.0)
     said = " ".join(capsys.readouterr().out.split())
     assert "The longest chain of jobs takes 10 hours: made/unknown." in said
     assert "made/unknown (20 GPU hours, 10 hours on 4 GPUs); made/long (15 GPU hours," in said
+    assert "longer than their `runtime` (hours): made/long (9 of 8); they go on at the next attempt." in said
     assert "several of which could be one (`per_job`; minutes): made/known (15), made/idle (15)." in said
     assert "more than 4 hours (hours): made/long (5); of which nothing is known but a longer time limit: " in said
     assert "made/unknown (10)." in said

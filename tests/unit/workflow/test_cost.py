@@ -91,9 +91,10 @@ def test_stated_minutes_are_device_hours_of_all_gpus_of_a_job_with_an_interval(c
     assert not measurement.gpu
 
 
-def test_without_a_timing_the_time_limit_is_what_it_takes_at_most(costly: Project) -> None:
+def test_without_a_timing_it_takes_at_most_the_time_limits_of_all_attempts(costly: Project) -> None:
     measurement = costs_of(costly)[1]
-    assert measurement.hours == pytest.approx((1.0, 0.0, 1.0))
+    assert measurement.hours == pytest.approx((1.0, 0.0, 1.0 + 1.5 + 2.0))
+    assert (measurement.limit_hours, measurement.tight) == (pytest.approx(1.0), False)
     assert measurement.basis == ("time limit",)
     assert not measurement.measured_memory
     assert measurement.disk_mb is None
@@ -233,16 +234,43 @@ def test_the_memory_of_the_gpu_is_the_most_that_was_rehearsed_or_counted(costly:
     line = {"paper": "decay", "experiment": "descent", "setting": "learning_rate=0.1", "counted_gb": [20.0, 30.0]}
     path = timings.rehearsals_path(costly.folders.store, "laptop")
 
-    def held(gpu: str) -> tuple[float | None, bool]:
+    def held(gpu: str) -> tuple[timings.GpuMemory | None, bool]:
         found = costs(paper, "laptop", costly.folders.store, gpu=DEVICES[gpu])[0]
-        return found.gpu_memory_gb, found.too_large
+        return found.gpu_memory, found.too_large
 
     assert held("rtx4090") == (None, False)
     write_json(path, [{**line, "code": "00000000"}])
     assert held("rtx4090") == (None, False), "of former code"
-    write_json(path, [{**line, "code": paper.code_digest("descent", "run")}])
-    assert held("rtx4090") == (30.0, True)
-    assert held("a100") == (30.0, False)
+    code = paper.code_digest("descent", "run")
+    write_json(path, [{**line, "code": code}])
+    assert held("rtx4090") == (timings.GpuMemory(20.0, 30.0), False), "its seeds are computed in parts"
+    write_json(path, [{**line, "counted_gb": [25.0, 30.0], "code": code}])
+    assert held("rtx4090") == (timings.GpuMemory(25.0, 30.0), True)
+    assert held("a100") == (timings.GpuMemory(25.0, 30.0), False)
+
+
+def test_memory_that_git_keeps_is_of_former_code_until_the_present_one_is_rehearsed(costly: Project) -> None:
+    paper = costly.replication()
+    run, path = paper.runs("descent", "laptop")[0], timings.kept_counts_path(paper, "laptop")
+    kept = {
+        "experiment": "descent", "settings": [timings.setting(run)], "marks": [[1.0, {"operations": 1.0}]],
+        "parameters": {timings.setting(run): timings.parameters_digest(run)}, "peak_gb": 5.0, "runs": 1, "code": "0",
+    }  # fmt: skip
+    code = paper.code_digest("descent", "run")
+
+    def held(**entry: object) -> tuple[timings.GpuMemory | None, bool]:
+        write_json(path, [{**kept, **entry}])
+        found = costs(paper, "laptop", costly.folders.store, gpu=DEVICES["rtx4090"])[0]
+        return found.gpu_memory, found.too_large
+
+    assert held() == (timings.GpuMemory(None, 5.0, former=True), False), "counted"
+    assert held(rehearsed_gb=[None, 22.0]) == (timings.GpuMemory(None, 22.0, former=True), True)
+    assert held(rehearsed_gb=[3.0, 22.0], rehearsed_code="0") == (timings.GpuMemory(3.0, 22.0, former=True), False)
+    assert held(rehearsed_gb=[3.0, 22.0], rehearsed_code=code) == (timings.GpuMemory(3.0, 22.0), False)
+    line = {"paper": "decay", "experiment": "descent", "setting": "one", "settings": [timings.setting(run)]}
+    lines = [{**line, "counted_gb": [1.0, 2.0], "code": code}]
+    write_json(timings.rehearsals_path(costly.folders.store, "laptop"), lines)
+    assert held(rehearsed_gb=[3.0, 22.0]) == (timings.GpuMemory(1.0, 2.0), False), "what is rehearsed may fall, too"
 
 
 def test_wall_time_is_the_work_shared_out_or_the_longest_job(costly: Project) -> None:

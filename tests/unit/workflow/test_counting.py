@@ -296,13 +296,14 @@ def test_what_git_keeps_of_counts_plans_a_fresh_checkout_until_its_parameters_ch
     path.unlink()
     line = {"paper": "decay", "experiment": "descent", "setting": "learning_rate=0.1", "counted_gb": [1.0, 2.0]}
     code = in_process.replication().code_digest("descent", "run")
+    memory = {"rehearsed_gb": [1.0, 2.0], "rehearsed_code": code}
     write_json(timings.rehearsals_path(in_process.folders.store, "paper"), [{**line, "code": code}])
     CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
-    assert read_json(in_process.root / "reports/counts/paper/decay.json") == [{**mine, "rehearsed_gb": 2.0}]
+    assert read_json(in_process.root / "reports/counts/paper/decay.json") == [{**mine, **memory}]
     timings.rehearsals_path(in_process.folders.store, "paper").unlink()  # counted anew where nothing was rehearsed
     write_json(path, [mine])
     CliRunner().invoke(app, ["plan", "decay", "--scale", "paper", "--record-counts"])
-    assert read_json(in_process.root / "reports/counts/paper/decay.json") == [{**mine, "rehearsed_gb": 2.0}]
+    assert read_json(in_process.root / "reports/counts/paper/decay.json") == [{**mine, **memory}]
     path.unlink()
 
     def basis() -> tuple[str, ...]:

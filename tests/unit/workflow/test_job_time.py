@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from common.workflow.job import allowed_minutes
-from common.workflow.slurm import as_minutes, minutes_left
+from common.workflow.slurm import as_minutes, minutes_left, time_limit
 from tests.conftest import program
 
 
@@ -18,6 +18,17 @@ from tests.conftest import program
 )  # fmt: skip
 def test_slurms_words_for_a_time_are_read(text: str, minutes: float | None) -> None:
     assert as_minutes(text) == minutes
+
+
+def test_the_strictest_of_the_partitions_says_how_long_a_job_may_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, "sinfo", r'printf "preempt 4:00:00\ngpu 2-00:00:00\nlong infinite\n"')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert [time_limit(names) for names in ("preempt,gpu", "gpu", "gpu,long")] == [240, 2880, 2880]
+    assert time_limit("long") is time_limit("other") is None
+    program(tmp_path, "sinfo", "exit 1")
+    assert time_limit("gpu") is None
 
 
 def test_a_job_keeps_two_minutes_or_half_of_what_slurm_says_is_left(

@@ -23,7 +23,7 @@ from common.workflow.cost import costs
 from common.workflow.discovery import discover
 from common.workflow.footprint import Footprint, at_once, shortage
 from common.workflow.progress import lives
-from common.workflow.rehearse import Terms, accept, keep, rehearse_all
+from common.workflow.rehearse import METRICS, Terms, accept, exit_code, keep, rehearse_all
 from common.workflow.rehearsed import Rehearsal, first_calls, provide, rehearsals, rehearsed
 from common.workflow.rehearsed_call import Rehearsing, Stage, rehearse
 from common.workflow.timings import parameters_digest, setting, trials_path
@@ -452,6 +452,42 @@ def test_metrics_and_figures_that_could_not_be_tried_are_no_failure(
     done = CliRunner().invoke(app, ["rehearse"])
     assert "decay/descent: metrics and figures: not tried: import of common.workflow.analyse halted" in done.output
     assert done.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [(["ok"], 0), (["ok", "unavailable"], 3), (["refused"], 3), (["refused", "failed"], 1), (["unfinished"], 0)],
+)
+def test_the_exit_code_says_whether_something_failed_or_was_not_rehearsed(statuses: list[str], code: int) -> None:
+    assert exit_code([{"status": status} for status in statuses]) == code
+    assert exit_code([{"status": "refused"}, {"analysis": ["it has no column"]}]) == 1
+
+
+def test_where_no_call_has_records_metrics_and_figures_are_not_tried(
+    in_process: Project, tmp_path: Path, gpu: dict[str, tuple[str, float]]
+) -> None:
+    plant(in_process, TRAINS)
+    told = stepped(in_process, tmp_path, experiments=["descent"])[-1]
+    assert (told["analysis"], told["status"]) == ([], "not tried")
+    assert told["reason"] == "none of its calls was rehearsed to its end"
+
+
+def test_metrics_and_figures_that_were_lost_are_told_as_what_they_are(in_process: Project) -> None:
+    named = {"paper": "decay", "experiment": "descent"}
+    lost = rehearsal._lost({**named, "setting": METRICS, "begun": 1, "of": 2}, "it was not done after 60 s")
+    assert lost == {**named, "analysis": ["it was not done after 60 s"]}
+    path = keep([lost], in_process.folders, "paper")
+    keep([{**named, "analysis": []}], in_process.folders, "paper")
+    assert read_json(path) == [{**named, "analysis": []}]
+
+
+def test_a_rehearsal_that_needs_more_memory_than_it_may_take_is_refused(in_process: Project, tmp_path: Path) -> None:
+    plant(in_process, "\n    raise MemoryError('Unable to allocate 3.0 GiB')\n")
+    found = rehearsing(in_process, tmp_path, available_gb=1.5)["descent"]
+    assert (found.status, found.reason) == (
+        "refused",
+        "its rehearsal alone needs more than the 1.5 GB that it may take",
+    )
 
 
 @pytest.mark.parametrize(("device", "gb"), [("cpu", 20.0), ("cuda", 18.0)])
