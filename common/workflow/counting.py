@@ -168,7 +168,7 @@ def _carried(here: Mapping[str, float], there: Mapping[str, float], down: float,
     for double in ("", "_double"):  # torch multiplies one matrix in one way and several in another
         one, several = f"products{double}", f"batched_products{double}"
         if min(found.get(one, 0), found.get(several, 0)) < 0:
-            found |= {one: 0, several: found[one] + found[several]}
+            found |= {one: 0.0, several: found.get(one, 0) + found.get(several, 0)}
     return found
 
 

@@ -253,6 +253,16 @@ def test_calls_whose_reports_differ_in_number_are_carried_on_at_the_fractions_be
     assert products(there) - products(here) == pytest.approx(of_a_batch_of_32 * 2 * 6 * 5 * (last - first))
 
 
+@pytest.mark.parametrize("kind", ["products", "products_double"])
+def test_one_product_that_is_several_elsewhere_is_carried_on_with_them(kind: str) -> None:
+    """torch multiplies one matrix in another way than several: what falls there may not have a counterpart here."""
+    one, two = Observed({1.0: {kind: 9.0}}, 0.0), Observed({1.0: {f"batched_{kind}": 24.0}}, 0.0)
+    assert one.carried(two, 2.0).marks[1.0] == {kind: 0.0, f"batched_{kind}": 39.0}
+    alone = one.carried(Observed({1.0: {kind: 4.0}}, 0.0), 2.0)
+    assert not alone.suffices
+    assert sum(alone.marks[1.0].values()) == -1.0
+
+
 def test_a_peak_is_never_carried_on_below_what_was_seen() -> None:
     one, two = Observed({1.0: {}}, 3e9), Observed({1.0: {}}, 2e9)
     assert [one.carried(two, 9).peak, one.of_larger_batches(two, 2, 8).peak] == [3e9, 3e9]
