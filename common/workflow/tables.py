@@ -168,8 +168,9 @@ def _packing(found: "Sequence[ExperimentCost]") -> str:
     limit = [f"{cost.name} ({_hours(cost.longest)})" for cost in found if cost not in known and cost.longest > LONG_JOB]
     over = [f"{cost.name} ({_hours(cost.longest_at_most)} of {_hours(cost.runtime)})" for cost in known if cost.tight]
     return (
-        f"Jobs that may take longer than their `runtime` (hours): {', '.join(over) or 'none'}; they go on at the next "
-        "attempt. Jobs of less than 20 minutes, several of which could be one (`per_job`; minutes): "
+        f"Jobs that may take longer than their `runtime` (hours): {', '.join(over) or 'none'}"
+        f"{'; they go on at the next attempt' if over else ''}. "
+        "Jobs of less than 20 minutes, several of which could be one (`per_job`; minutes): "
         f"{', '.join(short) or 'none'}. Jobs of more than 4 hours (hours): {', '.join(long) or 'none'}; "
         f"of which nothing is known but a longer time limit: {', '.join(limit) or 'none'}."
     )
