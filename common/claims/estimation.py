@@ -36,10 +36,8 @@ def measure(claim: Claim, cells: Cells) -> Measurement:
         UserError: the metric of a proportion is not 0/1, or an axis with labels serves as a quantity.
     """
     estimate = claim.estimate
-    if isinstance(estimate, Exact):
-        return _every_one(cells.values(estimate.metric), estimate.tolerance, claim.accept)
-    if isinstance(estimate, Measured):
-        return _every_one(cells.values(estimate.metric), 1.96 * np.abs(cells.values(estimate.error)), claim.accept)
+    if isinstance(estimate, Exact | Measured):
+        return every_one(estimate, cells, claim.accept)
     if isinstance(estimate, Correlation | Slope | DifferenceOfCorrelations):
         return _association(estimate, cells)
     own = by_seed(claim, cells)
@@ -65,15 +63,24 @@ def _size(cells: Cells, metric: str) -> float:
     return max(float(np.abs(cells.values(metric, arm)).max()) for arm in range(len(cells.arms)))
 
 
-def _every_one(values: Array, reach: Array | float, accept: Accept) -> Measurement:
-    """The value that surely lies deepest on the wrong side, ± its reach; if none does, that which may."""
-    flat = values.ravel()
-    reaches = np.broadcast_to(reach, values.shape).ravel()
+def every_one(estimate: Exact | Measured, cells: Cells, accept: Accept, kept: Array | None = None) -> Measurement:
+    """The value that surely lies deepest on the wrong side, ± its reach; if none does, that which may.
+
+    Args:
+        kept: truth values, the shape of `cells.values`: those among which it is looked for; all by default.
+    """
+    values = cells.values(estimate.metric)
+    if isinstance(estimate, Exact):
+        reach = np.full(values.shape, estimate.tolerance)
+    else:
+        reach = 1.96 * np.abs(cells.values(estimate.error))
+    chosen = np.ones(values.shape, dtype=bool) if kept is None else kept
+    values, reach = values[chosen], reach[chosen]
     low, high = accept.ends
-    outside = np.maximum(low - flat, flat - high)
-    worst = np.argmax(outside - reaches if (outside > reaches).any() else outside + reaches)
-    estimate, half = float(flat[worst]), float(reaches[worst])
-    return Measurement(estimate, (estimate - half, estimate + half))
+    outside = np.maximum(low - values, values - high)
+    worst = np.argmax(outside - reach if (outside > reach).any() else outside + reach)
+    estimated, half = float(values[worst]), float(reach[worst])
+    return Measurement(estimated, (estimated - half, estimated + half))
 
 
 def _mean(own: Array, size: float) -> Measurement:

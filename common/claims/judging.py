@@ -9,8 +9,8 @@ import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
-from common.claims.estimates import SEED
-from common.claims.estimation import MINIMAL_SETTINGS, Measurement, measure
+from common.claims.estimates import SEED, Exact, Measured
+from common.claims.estimation import MINIMAL_SETTINGS, Measurement, every_one, measure
 from common.claims.schema import Amendment, Claim, FormerRule
 from common.claims.size import size_of
 from common.claims.verdicts import (
@@ -152,10 +152,15 @@ def _decide(
     valued = cells.seeds > 0 and not _without_value(claim, cells, "all")
     measurement = measure(claim, cells) if valued else Measurement()
     n = cells.seeds - measurement.ties if stochastic else None
+    before = _too_small(claim, scale) or _too_few(claim, cells, incomplete, fewest)
+    missed = _regime(cells)
+    if missed and not before and valued and (counterexample := _counterexample(claim, cells)):
+        told = number(counterexample.estimate or 0.0)
+        reason = f"{told}, of a run in its regime, lies outside the accepted region ({accept_text(claim.accept)})"
+        return _Decision(CONTRADICTED, f"{reason}; {missed[0].lower()}{missed[1:]}.", counterexample)
     obstacle = (
-        _too_small(claim, scale)
-        or _too_few(claim, cells, incomplete, fewest)
-        or _regime(cells)
+        before
+        or missed
         or _without_value(claim, cells, "diverged")
         or _without_value(claim, cells, "completed")
         or measurement.undefined
@@ -216,6 +221,17 @@ def _regime(cells: Cells) -> str | None:
         return f"regime_reached holds {odd[0]!r}, which is neither true nor false"
     missed = int((~reached.astype(bool)).sum())
     return f"Regime not reached in {missed} of {len(used)} runs" if missed else None
+
+
+def _counterexample(claim: Claim, cells: Cells) -> Measurement | None:
+    """The value, of runs that reached their regime, by which a claim on every run falls, whatever others did."""
+    if not isinstance(claim.estimate, Exact | Measured) or "regime_reached" not in cells.rows.columns:
+        return None
+    reached = cells.rows["regime_reached"].loc[cells.arms[0].ravel()].eq(True).to_numpy().reshape(cells.arms[0].shape)
+    if not reached.any():
+        return None
+    found = every_one(claim.estimate, cells, claim.accept, reached)
+    return found if found.interval and claim.accept.excludes(*found.interval) else None
 
 
 def _without_value(claim: Claim, cells: Cells, outcome: str) -> str | None:

@@ -121,6 +121,33 @@ def test_scale_below_the_decidable_one_is_not_decidable(claim, runs) -> None:
     assert verdict(claim(MEAN, {"above": 0}, decidable_from="workstation"), table, "paper").verdict == "reproduced"
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "reached", "said"),
+    [
+        ("exact", [3, 1, 2, 4, 5], [True, True, False, True, True], "contradicted"),
+        ("exact", [3, 1, 2, 4, 5], [True, False, True, True, True], "not decidable at this scale"),
+        ("exact", [3, 2, 2, 4, 5], [True, True, False, True, True], "not decidable at this scale"),
+        ("exact", [3, 1, 2, 4, 5], [False, False, False, False, False], "not decidable at this scale"),
+        ("measured", [3, 1, 2, 4, 5], [True, True, False, True, True], "contradicted"),
+        ("mean", [0.3, 0.1, 0.2, 0.4, 0.5], [True, True, False, True, True], "not decidable at this scale"),
+    ],
+)
+def test_one_run_in_its_regime_contradicts_what_is_said_of_every_run(claim, runs, kind, values, reached, said) -> None:
+    table = runs({"seed": range(5)}, loss=values, error=[0.1] * 5).assign(regime_reached=reached)
+    estimate: dict[str, Any] = {"kind": kind, "metric": "loss"}
+    if kind != "mean":
+        estimate["over"] = ["seed"]
+    if kind == "measured":
+        estimate["error"] = "error"
+    found = verdict(claim(estimate, {"above": 1.5}), table)
+    assert found.verdict == said
+    if said == "contradicted":
+        assert found.reason.startswith(
+            "1, of a run in its regime, lies outside the accepted region (above 1.5); regime not"
+        )
+        assert found.estimate == 1
+
+
 @pytest.mark.parametrize("value", [False, "no", "False", 0.5])
 def test_regime_that_is_not_reached_or_neither_true_nor_false_is_not_decidable(claim, runs, value: object) -> None:
     table = runs({"seed": range(5)}, loss=RISING).astype({"regime_reached": object})
