@@ -240,11 +240,11 @@ def _exponents(table: pd.DataFrame) -> Figure:
         stochastic.assign(standing=_standing(stochastic)),
         "batch_size",
         "diverged_share",
-        color=PALETTE[1],
+        color=PALETTE[3],
         label="a seed",
         marker=MARKERS[0],
     )
-    beside.set(xlabel="batch size B (images)", ylabel="share of trajectories that diverge", ylim=(-0.01, None))
+    beside.set(xlabel="batch size B (images)", ylabel="share of trajectories that diverge", ylim=(-0.003, None))
     for panel in (axes, beside):
         log_axis(panel, "x", ticks=sorted(stochastic["batch_size"].unique()))
     figure.legend(

@@ -64,7 +64,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """Right-hand sides over σ, small batches on the left and random labels on the right, with the measured gap."""
+    """Right-hand sides over σ with the measured gap: small batches, large batches, random labels."""
     rows = right_hand_sides(records)
     names = {
         "printed": "as printed, ρ = σ",
@@ -74,8 +74,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         "direct": "noise, no maximum",
         "gap": "measured gap",
     }
-    titles = {"small": "True labels", "shuffled": "Random labels"}
-    figure, axes = subplots(1, 2, size=(7.2, 4.8), sharey=True)
+    titles = {"small": "Small batches", "large": "Large batches", "shuffled": "Random labels"}
+    titles = {arm: title for arm, title in titles.items() if (rows["arm"] == arm).any()}
+    figure, axes = subplots(1, len(titles), size=(1.2 + 3 * len(titles), 4.8), sharey=True)
     for axis, (arm, title) in zip(axes, titles.items(), strict=True):
         part = rows[rows["arm"] == arm]
         part = part.assign(**{name: part[name].clip(lower=1e-4) for name in names})
