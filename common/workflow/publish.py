@@ -5,6 +5,7 @@ the present locks, and judged by the rules that stood in claims.yaml at the comm
 they were amended. Source may be committed after its runs, unchanged; rules have to be older than these all the same.
 """
 
+import json
 import math
 import shutil
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
 from common.experiments.provenance import git
 from common.experiments.replication import Replication
-from common.files import published, read_json, read_json_or, write_json
+from common.files import finite, published, read_json, read_json_or, write_atomically, write_json
 from common.workflow.analyse import track_metrics
 from common.workflow.rules import (
     Rule,
@@ -94,6 +95,15 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     _write(analysis, place, made, scale, _decided_by(replication, claims, now))
     track_metrics(replication, scale, [verdict for verdict in judged if verdict["experiment"] in made])
     return place
+
+
+def metrics_text(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """JSON of the rows of each experiment, a line a run, which keeps git small and its differences readable."""
+    experiments = []
+    for name, rows in sorted(metrics.items()):
+        lines = (json.dumps(finite(row), sort_keys=True, separators=(",", ":"), ensure_ascii=False) for row in rows)
+        experiments.append(f"{json.dumps(name)}: [\n" + ",\n".join(lines) + "\n]")
+    return "{\n" + ",\n".join(experiments) + "\n}\n"
 
 
 def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
@@ -360,7 +370,7 @@ def _write(
             path.unlink()
     metrics = read_json_or(place / "metrics.json", {})
     fresh = read_json(analysis / "metrics.json")
-    write_json(place / "metrics.json", {**metrics, **{name: fresh[name] for name in made}})
+    write_atomically(place / "metrics.json", metrics_text({**metrics, **{name: fresh[name] for name in made}}))
     path = place / "provenance.json"
     before = read_json_or(path, {"experiments": {}})["experiments"]
     write_json(path, {"scale": scale, "experiments": {**before, **made}})
