@@ -104,6 +104,7 @@ class Paper(_Strict):
     bibtex: str
     summary: str
     question: str | None = None
+    answer: str | None = None
     findings: list[Finding] = Field([], max_length=6)
     coverage: list[Coverage]
     deviations: list[Deviation] = []

@@ -73,8 +73,8 @@ paper.figure(
         "fig1-premise-is-rare",
     ],
     title="Fig. 1 · the two minima on fresh data",
-    see="A point a mixture, flat against sharp minimum. Below the dashed line the flat one has less: mostly of Ψ and "
-    "of the gap, seldom of the loss on fresh data, which is what one would choose a minimum by.",
+    see="A point a mixture, flat against sharp minimum. Below the dashed line the flat one has less: mostly of Ψ, in "
+    "about half of the mixtures of the gap, seldom of the loss on fresh data, by which one would choose a minimum.",
     printed="Not in the paper, which shows one mixture and no fresh data.",
 )
 
@@ -118,7 +118,7 @@ paper.figure(
 )
 
 # %% [markdown]
-# After equal epochs small batches and large rates have fitted more, and a gap grows while a network fits. So settings
+# After equal epochs settings have fitted to different degrees, and a gap grows while a network fits. So settings
 # are also compared at equal training loss, a comparison that the paper does not make.
 
 # %%
@@ -221,7 +221,7 @@ paper.figure(
     ["fig6-gap-falls-*", "fig6-psi-falls-*"],
     see="Without momentum the gap grows with the learning rate but at the largest, against the paper; with momentum it "
     "falls from a rate of 0.017 on. Open markers: not all five networks fit the images. Ψ is lower at larger rates in "
-    "both, less than its bands are wide.",
+    "both, without momentum by less than its bands are wide.",
     printed="The printed figure has batches of 256 and all 50,000 images.",
 )
 
@@ -230,7 +230,8 @@ paper.figure(
     "fig4_matched_loss",
     ["fig4-gap-over-equal-losses", "fig4-psi-follows-the-gap-at-equal-loss"],
     see="Where runs first pass a training loss of 1 nat (red) the gap is half a nat at every batch size without "
-    "momentum, a little less at larger ones; Ψ has no order that five seeds would show.",
+    "momentum, a little less at larger ones; the verdict takes the mean over all losses that both pass. Ψ has no "
+    "order that five seeds would show.",
     printed="Not in the paper.",
     aside=True,
 )
@@ -250,8 +251,8 @@ paper.figure(
 )
 paper.figure(
     "fig6_matched_loss",
-    see="Where runs first pass a training loss of 1 nat (red) the gap is half a nat at small rates and grows a little "
-    "at large ones; Ψ falls with the rate there as at the end (blue), within its bands.",
+    see="Where runs first pass a training loss of 1 nat (red) the gap is half a nat at small rates and grows at large "
+    "ones, with momentum to twice that; Ψ falls with the rate there as at the end (blue), within its bands.",
     printed="Not in the paper.",
     aside=True,
 )
