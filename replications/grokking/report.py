@@ -227,8 +227,8 @@ paper.figure(
     "noise_scale",
     ["noise-scale-*"],
     see="Modulo 97 noise from σ = 0.003 on ends most of the fluctuation, and more of it lowers Tr H further. Flatter "
-    "is not better by itself: with σ = 0.03 eight of ten runs do not reach 99 %, and with σ = 0.1, where Tr H is lowest, "
-    "nothing is learned.",
+    "is not better by itself: with σ = 0.03 eight of ten runs do not reach 99 %, and with σ = 0.1, where Tr H is "
+    "lowest, nothing is learned.",
     printed="The talk gives no σ and has no such figure.",
 )
 

@@ -176,10 +176,10 @@ paper.summary(
 )
 
 # %% [markdown]
-# What survives the training loss? At workstation scale, where fine-tuning runs until its loss has settled on images, and
-# on sentences still falls by a tenth in the last sixth, each reading of the measure is held against the training loss
-# itself, against what is left once the training loss is given, and without any one of the seven methods; and the gap of
-# the error stands beside that of the loss.
+# What survives the training loss? At workstation scale, where fine-tuning runs until its loss has settled on images,
+# and on sentences still falls by a tenth in the last sixth, each reading of the measure is held against the training
+# loss itself, against what is left once the training loss is given, and without any one of the seven methods; and the
+# gap of the error stands beside that of the loss.
 
 # %%
 paper.summary(
