@@ -74,7 +74,7 @@ paper.figure(
     ],
     title="Fig. 1 · the two minima on fresh data",
     see="A point a mixture, flat against sharp minimum. Below the dashed line the flat one has less: mostly of Ψ, in "
-    "about half of the mixtures of the gap, seldom of the loss on fresh data, by which one would choose a minimum.",
+    "three mixtures of five of the gap, seldom of the loss on fresh data, by which one would choose a minimum.",
     printed="Not in the paper, which shows one mixture and no fresh data.",
 )
 
