@@ -164,6 +164,7 @@ def _fresh_data(records: pd.DataFrame) -> Figure:
     left.set_title(f"Flat better on fresh data: {better} of {len(pairs)}")
     higher = int((pairs["psi_sharp"] > pairs["psi_flat"]).sum())
     right.set_title(f"Ψ higher at sharp: {higher} of {len(pairs)}")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
 
@@ -176,4 +177,3 @@ def _compare(axes: Axes, pairs: pd.DataFrame, measure: str, label: str) -> None:
     axes.scatter(x, y, color=PALETTE[0], s=26, label="one mixture")
     axes.set(xlim=limits, ylim=limits, xlabel=f"sharp: {label}", ylabel=f"flat: {label}")
     axes.set_aspect("equal")
-    axes.legend(loc="best")

@@ -31,7 +31,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         marker = "o" if model == "resnet20" else "s"
         axes.plot(own["work"].mean(), own["spread"].abs().mean(), marker, ms=8, color=shade[what], label=label)
     reference_line(axes, x=1.0, label="a plain step")
-    reference_line(axes, x=3.0, label="the document's 3×")
+    reference_line(axes, x=3.0, label="the document's 3×").set_linestyle(":")
     log_axis(axes, "x", ticks=[1, 1.5, 2, 3, 5, 8])
     axes.set(
         xlabel="work / plain step (multiplications)",

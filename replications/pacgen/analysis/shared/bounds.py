@@ -81,6 +81,8 @@ def bound_figure(records: pd.DataFrame, title: str) -> Figure:
 def scale_note(figure: Figure, records: pd.DataFrame) -> None:
     """Note under the figure on how many images the networks were trained."""
     if "training_images" in records and int(records["training_images"].iloc[0]) < PAPER_IMAGES:
-        note(figure, f"{int(records['training_images'].iloc[0]):,} of {PAPER_IMAGES:,} training images (D2)", "reduced")
+        note(
+            figure, f"{int(records['training_images'].iloc[0]):,} of {PAPER_IMAGES:,} training images (D11)", "reduced"
+        )
     elif "training_images" not in records:
         note(figure, "mixtures and network of our choice (D1)", "deviation")
