@@ -37,15 +37,18 @@ def measured_text(claim: ClaimRow) -> str:
     verdict, kind = claim.shown, _kind(claim)
     if verdict.estimate is None or kind not in _DIFFERENCES:
         return _with_name(_with_region(_amount(verdict, kind), verdict, kind), claim)
-    if abs(verdict.estimate) <= ROUNDING:
-        return "no difference"
     low, high = verdict.interval or (None, None)
     straddles = low is not None and high is not None and low < -ROUNDING and high > ROUNDING
     word, writing = "lower" if verdict.estimate < 0 else "higher", _writing(verdict)
-    if straddles and writing.base is None:
+    with_ends = straddles and writing.base is None
+    if abs(verdict.estimate) <= ROUNDING and not with_ends:
+        return "no difference"
+    if with_ends:
         ends = sorted([(abs(low or 0), "lower"), (high or 0, "higher")], key=lambda end: end[1] == word)
         between = " to ".join(f"{_said(writing.number(value))}{writing.sign} {side}" for value, side in ends)
         beside = f" ({between}{_of_seeds(verdict)})"
+        if abs(verdict.estimate) <= ROUNDING:
+            return f"no difference in the mean{beside}"
         if _is_nearly_zero(verdict):
             return f"nearly no difference{beside}"
         size = writing.around(_said(writing.number(abs(verdict.estimate))))
