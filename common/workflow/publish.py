@@ -97,7 +97,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     return place
 
 
-def metrics_text(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _metrics_text(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """JSON of the rows of each experiment, a line a run, which keeps git small and its differences readable."""
     experiments = []
     for name, rows in sorted(metrics.items()):
@@ -370,7 +370,7 @@ def _write(
             path.unlink()
     metrics = read_json_or(place / "metrics.json", {})
     fresh = read_json(analysis / "metrics.json")
-    write_atomically(place / "metrics.json", metrics_text({**metrics, **{name: fresh[name] for name in made}}))
+    write_atomically(place / "metrics.json", _metrics_text({**metrics, **{name: fresh[name] for name in made}}))
     path = place / "provenance.json"
     before = read_json_or(path, {"experiments": {}})["experiments"]
     write_json(path, {"scale": scale, "experiments": {**before, **made}})

@@ -71,8 +71,8 @@ paper.figure(
     ["fig6-*"],
     see="Loss and accuracy on the line through a small-batch network (α = 0) and a large-batch network (α = 1). In "
     "absolute terms the training loss is flat around the first and bends up at the second (the axis is logarithmic).",
-    printed="The print is of another network, on a linear axis. Here the loss at the second end is some thousand times "
-    "that at the first, and near a fit the curvature of cross-entropy falls with the loss.",
+    printed="The print is of another network, on a linear axis. Here the loss at the second end is about a thousand "
+    "times that at the first, and near a fit the curvature of cross-entropy falls with the loss.",
 )
 
 # %% [markdown]
@@ -309,8 +309,8 @@ paper.figure(
     ["fig11-*"],
     title="Fig. 11 · sharpness before and after",
     see="Sharpness before and after: the smaller the batch, the flatter the minimum that SGD moves to. With "
-    "batches from 8 on it stays for as long as the runs last, 1,024 steps, though the start is unstable there, too "
-    "(the conditions are drawn further below).",
+    "batches from 8 on it stays for as long as the runs last, 1,024 steps, though at 8 and 16 the start is unstable, "
+    "too (the conditions are drawn further below).",
 )
 
 # %% [markdown]
