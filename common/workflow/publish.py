@@ -97,13 +97,20 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     return place
 
 
+def _line_each(entries: Sequence[Mapping[str, Any]]) -> str:
+    """JSON of a list, a line an entry, which keeps git small and its differences readable."""
+    lines = (json.dumps(finite(entry), sort_keys=True, separators=(",", ":"), ensure_ascii=False) for entry in entries)
+    return "[\n" + ",\n".join(lines) + "\n]"
+
+
 def _metrics_text(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """JSON of the rows of each experiment, a line a run, which keeps git small and its differences readable."""
-    experiments = []
-    for name, rows in sorted(metrics.items()):
-        lines = (json.dumps(finite(row), sort_keys=True, separators=(",", ":"), ensure_ascii=False) for row in rows)
-        experiments.append(f"{json.dumps(name)}: [\n" + ",\n".join(lines) + "\n]")
+    """JSON of the rows of each experiment, a line a run."""
+    experiments = [f"{json.dumps(name)}: {_line_each(rows)}" for name, rows in sorted(metrics.items())]
     return "{\n" + ",\n".join(experiments) + "\n}\n"
+
+
+def _write_verdicts(place: Path, verdicts: Sequence[Mapping[str, Any]]) -> None:
+    write_atomically(place / "verdicts.json", f"{_line_each(verdicts)}\n")
 
 
 def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
@@ -147,7 +154,7 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
         entry = {**verdict, **decided_by[verdict["id"]], "commit": made[verdict["experiment"]]["commit"]}
         then = before.get(entry["id"])
         verdicts.append(then if then and close(then, entry) else entry)  # another machine rounds otherwise
-    write_json(place / "verdicts.json", verdicts)
+    _write_verdicts(place, verdicts)
     track_metrics(replication, scale, verdicts)
     after = _entries(place / "verdicts.json")  # as they are read back: a tuple is a list there
     return [name for name in {**after, **before} if after.get(name) != before.get(name)]
@@ -356,7 +363,7 @@ def _write(
         for v in _mine(analysis / "verdicts.json", made)
     ]
     figures = _mine(analysis / "figures.json", made)
-    write_json(place / "verdicts.json", [*_others(place / "verdicts.json", made), *verdicts])
+    _write_verdicts(place, [*_others(place / "verdicts.json", made), *verdicts])
     kept = _others(place / "figures.json", made)
     (place / "figures").mkdir(parents=True, exist_ok=True)
     small = {f["csv"] for f in figures if f["csv"] and (analysis / f["csv"]).stat().st_size <= CSV_LIMIT}
