@@ -8,6 +8,7 @@ from common import claims
 from common.experiments.replication import Replication
 from common.files import published
 from common.reports.gist import open_points
+from common.reports.text import brief
 from common.workflow.agreement import (
     names_hidden,
     names_taken,
@@ -30,16 +31,16 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
 
     Returns:
         (unfinished, notes): what a run or its analysis would refuse, marks of the scaffold, findings that are missing
-        or that the verdicts do not bear out (any more), claims without a place in the document, experiments without a
-        claim or outside the coverage, files beside the experiments that are none, claims that changed or went after
-        their evidence was published and nothing says so, and rules that cannot be decided at their scale; rules that
-        leave settings out at a larger scale, pairs that read the same number, and numeric parameters without a unit
-        (`unit="1"` says that they are pure numbers).
+        or that the verdicts do not bear out (any more), claims without a place in the document or that read as another
+        one does, experiments without a claim or outside the coverage, files beside the experiments that are none,
+        claims that changed or went after their evidence was published and nothing says so, and rules that cannot be
+        decided at their scale; rules that leave settings out at a larger scale, pairs that read the same number, and
+        numeric parameters without a unit (`unit="1"` says that they are pure numbers).
     """
     if not_in_order := list(refused(replication)):
         return not_in_order, []
     agreement = (needs_analysis_packages, names_taken, unknown_in_report, unfit_analyses)
-    contents = (_scaffold, _untold, _unsourced, _unclaimed, _misplaced)
+    contents = (_scaffold, _untold, _unsourced, _unclaimed, _alike, _misplaced)
     history = (broken, undisclosed, undisclosed_settings, undisclosed_metrics, dropped)
     unfinished = (*agreement, *contents, *history, out_of_reach)
     notes = (other_settings, same_numbers, names_hidden, _without_unit)
@@ -102,6 +103,18 @@ def _unclaimed(replication: Replication) -> list[str]:
     return [
         *(f"{where}/claims.yaml: experiment {name} has no claim." for name in silent),
         *(f"{where}/paper.yaml: experiment {name} stands nowhere in the coverage." for name in missing),
+    ]
+
+
+def _alike(replication: Replication) -> list[str]:
+    """Claims that a reader cannot tell apart where remarks in parentheses are left out, as under figures."""
+    path = replication.folder / "claims.yaml"
+    first: dict[str, str] = {}
+    return [
+        f"{path.relative_to(replication.root)}: claim {claim.id} reads as {same} does without its remarks in "
+        f"parentheses: say outside them what tells the two apart."
+        for claim in claims.load_claims(path)
+        if (same := first.setdefault(brief(claim.statement), claim.id)) != claim.id
     ]
 
 

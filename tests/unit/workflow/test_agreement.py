@@ -6,6 +6,7 @@ import pytest
 
 from common.experiments.replication import Replication
 from common.workflow import agreement
+from common.workflow.lint import lint
 from tests.conftest import Project
 from tests.unit.experiments.test_execution import execute
 
@@ -123,3 +124,13 @@ def test_a_figure_that_two_experiments_draw_is_asked_for_with_its_experiment(in_
     ]
     in_process.edit("report.py", 'figure("fig1")', 'figure("fig1", [], "descent")')
     assert found(agreement.unfit_analyses, in_process) == []
+
+
+def test_claims_that_read_alike_without_their_remarks(in_process: Project) -> None:
+    first, control = "a smaller distance.", "The smaller learning rate, which is known to leave the larger distance, is"
+    assert not [said for said in lint(in_process.replication())[0] if "reads as" in said]
+    in_process.edit("claims.yaml", first, "a smaller distance (after all of its steps).")
+    in_process.edit("claims.yaml", f"{control} found to do so.", "Below the stable limit a larger learning rate leaves "
+                    "a smaller distance (of the two that are tried).")  # fmt: skip
+    (said,) = [said for said in lint(in_process.replication())[0] if "reads as" in said]
+    assert "claim control-planted-effect reads as fig1-larger-steps-descend-faster does without" in said
