@@ -89,18 +89,24 @@ def dots(
     names: Mapping[Any, str] | None = None,
     deviation: str = "D2",
 ) -> Figure:
-    """A panel a measure, a row a setting: a point a seed, a bar at the mean; what has no value says so."""
+    """A panel a measure, a row a setting: a point a seed, a bar at the mean; a row says how many have a value."""
     figure, panels = subplots(1, len(columns), size=(8.4, 0.45 * len(values) + 1.9), sharey=True)
     shades = {value: PALETTE[place % len(PALETTE)] for place, value in enumerate(values)}
     for axes, (column, label) in zip(panels, columns.items(), strict=True):
         for row, value in enumerate(values):
-            known = table.loc[table[axis] == value, column].dropna()
+            seeds = table.loc[table[axis] == value, column]
+            known = seeds.dropna()
             spread = np.linspace(-0.18, 0.18, len(known)) if len(known) > 1 else np.zeros(len(known))
             axes.plot(known, row + spread, "o", color=shades[value], label=f"_{value}")
             if len(known):
                 axes.plot([known.mean()] * 2, [row - 0.32, row + 0.32], color=shades[value], label=f"_{value}, mean")
             else:
                 axes.text(0.5, row, "none", transform=axes.get_yaxis_transform(), va="center", ha="center", fontsize=9)
+            if 0 < len(known) < len(seeds):
+                said = f"{len(known)} of {len(seeds)} seeds"
+                axes.text(
+                    0.99, row + 0.42, said, transform=axes.get_yaxis_transform(), ha="right", va="bottom", fontsize=8
+                )
         if not table[column].notna().any():
             axes.set_xlim(0, 1)
         axes.set_title(label, fontsize=10, fontweight="normal")
