@@ -8,6 +8,9 @@ from common.figures import log_axis, mean_bands, subplots
 
 from .shared.bounds import bound_figure, bound_metrics, scale_note
 
+LEAST_SHOWN = 1e-4
+"""Nats below which `level_figure` shows nothing: what is measured there is of either sign."""
+
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a seed: the versions of the bounds, and where M + G and the measured sum have their minima."""
@@ -47,16 +50,16 @@ def level_figure(records: pd.DataFrame) -> Figure:
     }
     sums = {"loosened_sum": "(12) + G", "rise_sum": "rise + G"}
     drawn = levels.assign(
-        **{name: levels[name].clip(lower=1e-4) for name in columns},
         loosened_sum=levels["sharpness_loosened"] + levels["complexity"],
         rise_sum=levels["rise"] + levels["complexity"],
     )
     figure, axes = subplots(size=(5.6, 4.8))
-    lines = mean_bands(axes, drawn, "scale", columns | sums, log=True)
+    lines = mean_bands(axes, drawn, "scale", columns | sums)
     lines["rise + G"].set(linestyle="--")
     lines["G, eq. (10)"].set(linewidth=4, zorder=1.5)
     log_axis(axes, "x")
     axes.set_yscale("log")
+    axes.set_ylim(bottom=LEAST_SHOWN)
     axes.set(
         xlabel="half width of the perturbation, σ/σ* of Lemma 6", ylabel="nats", title="M against G, MNIST network"
     )

@@ -5,6 +5,12 @@ from matplotlib.figure import Figure
 
 from common.figures import mean_band, note, subplots
 
+ARMS = {
+    "true_labels": "true labels",
+    "true_labels_again": "true labels, other random numbers",
+    "shuffled_labels": "shuffled labels",
+}
+
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run: gap and norm at the last epoch."""
@@ -19,7 +25,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """The gap of each arm over the epochs."""
     figure, axes = subplots()
     table = records.assign(gap=records["test_loss"] - records["training_loss"])
-    mean_band(axes, table, "epoch", "gap", group="arm", markers=True)
+    mean_band(axes, table, "epoch", "gap", group="arm", labels=ARMS, markers=True)
     axes.set(xlabel="epochs", ylabel="ΔL, test − training loss (nats)", title="Controls")
     axes.legend()
     note(figure, f"perceptron on {int(records['training_images'].iloc[0]):,} images (D1)", "reduced")

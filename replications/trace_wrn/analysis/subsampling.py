@@ -1,6 +1,5 @@
 """From the records of sub-sampling to one row a run, and Figure 2."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -94,7 +93,7 @@ def _excess(records: pd.DataFrame) -> Figure:
         own = records[records["at"] == at]
         if own.empty:
             continue
-        lines = mean_band(axes, _excess_rows(own), "size", "value", group="of", log=True, markers=True)
+        lines = mean_band(axes, _excess_rows(own), "size", "value", group="of", markers=True)
         for of, line in lines.items():
             if "predicted" in str(of):
                 line.set(linestyle=(0, (4, 3)), marker="", zorder=3)
@@ -110,7 +109,7 @@ def _excess(records: pd.DataFrame) -> Figure:
 
 
 def _excess_rows(records: pd.DataFrame) -> pd.DataFrame:
-    """Measured and predicted excess of each run and batch size, over the full value; positive ones."""
+    """Measured and predicted excess of each run and batch size, over the full value."""
     full = records[records["full"]].set_index("run")
     rows = []
     for (run, _), group in records[~records["full"]].groupby(["run", "size"]):
@@ -123,6 +122,4 @@ def _excess_rows(records: pd.DataFrame) -> pd.DataFrame:
             measured = float(group[name].mean()) - whole
             for of, value in ((QUANTITIES[name], measured), (f"{QUANTITIES[name]}, predicted", predicted)):
                 rows.append({"seed": group["seed"].iloc[0], "size": size, "of": of, "value": value / whole})
-    table = pd.DataFrame(rows).sort_values(["of", "size"])
-    positive: pd.DataFrame = table[np.isfinite(table["value"]) & (table["value"] > 0)]
-    return positive
+    return pd.DataFrame(rows).sort_values(["of", "size"])

@@ -1,5 +1,6 @@
 """Tables 2, 4 and 5: a row a run of the convolutional networks, and their figure."""
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -68,9 +69,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 
 def _logarithmic(axes: Axes, values: Sequence[float]) -> None:
-    """A logarithmic axis that has numbers, too, where the values lie within little more than a decade."""
+    """A logarithmic axis that has numbers, too, where fewer than two powers of ten lie among the values."""
     axes.set_yscale("log")
     axes.yaxis.set_minor_formatter(NullFormatter())
-    if max(values) < 15 * min(values):
+    if math.floor(math.log10(max(values))) - math.ceil(math.log10(min(values))) < 1:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
