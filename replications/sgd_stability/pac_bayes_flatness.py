@@ -33,7 +33,9 @@ class Parameters(ClassifierParameters):
 
     delta: float = Field(0.05, gt=0, lt=1, description="δ, the allowed probability of failure", source=OURS)
     sigmas: tuple[float, ...] = Field(
-        (0.0025, 0.005, 0.01, 0.02, 0.04), description="σ of the noise, a grid laid before training", source=OURS
+        (0.0025, 0.005, 0.01, 0.02, 0.04, 0.16, 0.64, 2.56),
+        description="σ of the noise, a grid laid before training",
+        source=OURS,
     )
     draws: int = Field(3, ge=1, description="of the noise, for each σ", source=OURS)
     noise_images: int = Field(1000, ge=20, unit="images", description="behind losses under noise", source=OURS)
