@@ -14,6 +14,9 @@ OURS = "our choice, deviation D47"
 WORST_SCALES = 80
 """Values of λ over which a supremum is searched."""
 
+SHARES = (1.0, 0.1, 0.1)
+"""Of equal shares in the distribution from which the finite supremum is sought, time after time."""
+
 
 class Parameters(ExperimentParameters):
     """Settings of a class of guessers, of its samples, and of the cases of the variational formula."""
@@ -109,15 +112,20 @@ def _log_mean(values: torch.Tensor) -> float:
 
 
 def _finite_formula(run: Parameters, context: RunContext) -> None:
-    """A random V and π on finitely many points: the supremum found by an optimiser that knows no Gibbs distribution."""
+    """A random V and π on finitely many points: the supremum found by an optimiser that knows no Gibbs distribution.
+
+    The objective is concave in the distribution, but a point whose logit a step throws far down has no gradient that
+    would bring it back: the search starts again from a mixture with equal shares.
+    """
     source = context.generator(run, "init")
     values = 2 * torch.randn(run.points, generator=source, dtype=torch.float64)
     prior = torch.softmax(torch.randn(run.points, generator=source, dtype=torch.float64), -1)
-    logits = _minimise(
-        lambda x: -variational_objective(torch.softmax(x, -1), values, prior),
-        torch.zeros(run.points, dtype=torch.float64),
-    )
-    found = torch.softmax(logits, -1)
+    equal = torch.full_like(prior, 1 / run.points)
+    found = equal
+    for share in SHARES:
+        start = (share * equal + (1 - share) * found).log()
+        logits = _minimise(lambda x: -variational_objective(torch.softmax(x, -1), values, prior), start)
+        found = torch.softmax(logits, -1)
     target = float(log_expectation(values, prior))
     distance = float((found - gibbs(values, prior)).abs().sum() / 2)
     best = float(variational_objective(found, values, prior))
