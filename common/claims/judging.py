@@ -76,7 +76,11 @@ def judge(claim: Claim, table: pd.DataFrame, *, paper: str, scale: str, axes: Se
         decidable_from=claim.decidable_from,
         smallest_effect=claim.smallest_effect,
         amended=[amendment.model_dump(mode="json", exclude_unset=True) for amendment in claim.amended],
-        former=[_before(amendment, then, table, axes, scale) for amendment, then in claim.former() if amendment.former],
+        former=[
+            _before(amendment, then, table, axes, scale)
+            for amendment, then in claim.former()
+            if amendment.former and amendment.former.bears_on_runs
+        ],
         seen=sorted(seen),
         turns_without=turns,
         size=size_of(claim.size, found.measurement, found.n) if claim.size and found.verdict in DECIDED else None,
@@ -125,10 +129,11 @@ def _before(amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Seque
     former = amendment.former or FormerRule()
     entry: dict[str, Any] = {"date": amendment.date.isoformat(), "rule": former_text(former, claim), "verdict": None}
     if not former.decides:
-        same = "Nothing that decides it was changed."
-        made = "Its numbers were made otherwise, and these are made as now." if former.metrics else same
-        reason = "It asked for other settings; what decides is as it was." if former.settings else made
-        return {**entry, "reason": reason}
+        made = "Its numbers were made otherwise, and these are made as now."
+        return {
+            **entry,
+            "reason": "It asked for other settings; what decides is as it was." if former.settings else made,
+        }
     try:
         if len(table):
             check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)

@@ -126,6 +126,11 @@ class FormerRule(Strict):
         """Whether its verdict on the same runs may be another than that of the rule that followed."""
         return not self.model_fields_set.isdisjoint(DECIDING)
 
+    @property
+    def bears_on_runs(self) -> bool:
+        """Whether there is anything to say of the same runs: not where words alone were others."""
+        return self.decides or bool(self.settings or self.metrics)
+
 
 class Amendment(Strict):
     """A rule that was changed after its runs, and why.

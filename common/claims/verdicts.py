@@ -23,7 +23,7 @@ class Verdict:
         interval: two-sided at `confidence`; None at an end that is infinite.
         n: seeds that decide; None for an exact number.
         amended: when and why the rule was changed after its result was seen, oldest first.
-        former: what each rule that the claim had before says of the same runs.
+        former: what each rule that the claim had before says of the same runs, where more than its words was another.
         seen: the seeds judged here that had been looked at before the rule took its present form.
         turns_without: the seeds without any one of which the verdict would be another: it is fragile.
         size: the effect beside the one that the document reports (`common.claims.size`).
