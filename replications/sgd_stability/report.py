@@ -187,15 +187,15 @@ paper.figure(
         "noise-does-not-lower-the-test-loss",
     ],
     title="The PAC-Bayes bound of flat minima, evaluated",
-    see="Up to σ = 0.04, the largest tried, every valid version lies above 1 (dashed), where nothing is said of a loss "
-    "between 0 and 1, and still falls. With ρ → ∞ the printed one (red) falls below the measured gap of networks that "
-    "fit random labels.",
+    see="Every valid version falls with σ until the noise makes the network guess, and ends above what guessing gives "
+    "(0.9, dashed): the least bound is that of a network that knows nothing. With ρ → ∞ the printed one (red) falls "
+    "below the measured gap of networks that fit random labels.",
     printed="The lecture prints the bound and evaluates it nowhere.",
 )
 
 # %% [markdown]
-# "Let us criticize this theorem", say the slides, and rightly: what remains after every correction is mostly the square
-# root.
+# "Let us criticize this theorem", say the slides, and rightly: while the noise is small enough for the network to work,
+# the square root is what the bound consists of; where it is small, the noise has made the network guess.
 #
 # ## When flatness implies generalisation
 # At an interpolating minimum of the squared loss the Hessian is $G = \frac1n \sum_i g_i g_i^\top$ with the gradients
