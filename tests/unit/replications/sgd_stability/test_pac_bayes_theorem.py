@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+import torch
 
 from replications.sgd_stability import pac_bayes_theorem
 from replications.sgd_stability.analysis.pac_bayes_theorem import metrics as theorem_metrics
@@ -19,6 +20,14 @@ def test_the_theorem_on_guessers_fails_seldom_and_its_chernoff_line_only_holds_a
     assert 0 < found["chernoff_ratio"] < 1
     assert found["finite_gap"] < 1e-8
     assert found["gaussian_gap"] < 1e-8
+
+
+def test_the_supremum_is_found_where_one_start_alone_loses_a_point_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = MemoryContext("pac_bayes_theorem")  # by one start 0.19 below the supremum, where this was found
+    monkeypatch.setattr(context, "generator", lambda *_: torch.Generator().manual_seed(108))
+    pac_bayes_theorem._finite_formula(pac_bayes_theorem.Parameters(seed=0), context)
+    (found,) = (row for row in context.rows if row["kind"] == "finite")
+    assert found["target"] - found["best"] < 1e-8
 
 
 def test_the_printed_line_is_judged_at_its_worst_scale_with_the_mean_divergence() -> None:
