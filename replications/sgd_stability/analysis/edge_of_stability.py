@@ -24,6 +24,9 @@ TITLES = {"fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10, two classes"}
 UNFINISHED: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": FACE, "markeredgewidth": 1.2}
 """The end of a curve that is no result."""
 
+TICKS = (0.2, 0.5, 1, 2, 4, 10, 20, 40, 100, 200)
+"""Of λ₁: round numbers, 2/η of the learning rates of Table 1 among them."""
+
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
@@ -93,7 +96,7 @@ def _along(records: pd.DataFrame) -> Figure:
                     last = curve.iloc[-1]
                     axes.plot(last["step"] * rate, last["sharpness"], color=colour[rate], **UNFINISHED)
             axes.axhline(2 / rate, color=colour[rate], linestyle=(0, (4, 3)), linewidth=1.2)
-        log_axis(axes, "y")
+        log_axis(axes, "y", ticks=TICKS)
         axes.set(title=f"Fig. 14 · {title}", ylabel="λ₁ of the Hessian", xlabel="η × steps")
     handles = [Line2D([], [], color=colour[rate], label=f"η = {rate:g}") for rate in rates]
     handles.append(Line2D([], [], color="grey", linestyle=(0, (4, 3)), label="2/η"))
