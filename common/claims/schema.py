@@ -104,8 +104,8 @@ class FormerRule(Strict):
     """What an amendment replaced: the fields that had other values, None where the field was absent.
 
     `settings` says in words which grid the experiment had, `metrics` how its numbers were made of the records, the
-    regime included. Of neither there is a verdict: the runs here, and their numbers, are of the present ones. `id` is
-    the name under which the claim was published before.
+    regime included. Alone they have no verdict: the runs here, and their numbers, are of the present ones, on which
+    a former rule is judged, too. `id` is the name under which the claim was published before.
     """
 
     id: str | None = None

@@ -37,7 +37,7 @@ class Parameters(ClassifierParameters):
         description="σ of the noise, a grid laid before training",
         source=OURS,
     )
-    draws: int = Field(3, ge=1, description="of the noise, for each σ", source=OURS)
+    draws: int = Field(30, ge=1, description="of the noise, for each σ", source=OURS)
     noise_images: int = Field(1000, ge=20, unit="images", description="behind losses under noise", source=OURS)
     ascent_images: int = Field(500, ge=20, unit="images", description="behind the maximum over a ball", source=OURS)
     ascent_steps: int = Field(6, ge=1, description="of projected gradient ascent", source=OURS)

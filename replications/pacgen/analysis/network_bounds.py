@@ -9,7 +9,7 @@ from common.figures import log_axis, mean_bands, subplots
 from .shared.bounds import bound_figure, bound_metrics, scale_note
 
 LEAST_SHOWN = 1e-4
-"""Nats below which `level_figure` shows nothing: what is measured there is of either sign."""
+"""Nats below which `level_figure` shows nothing: single seeds' rises are of either sign there."""
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:

@@ -39,3 +39,20 @@ def test_the_margin_as_assumed_leaves_out_noise_that_lowers_the_test_loss() -> N
     assert table.loc["a", "free_margin"] == pytest.approx(0.11 - 0.49)
     assert table.loc["a", "free_margin_as_assumed"] == pytest.approx(0.31 - 0.49)
     assert pd.isna(table.loc["b", "free_margin_as_assumed"])
+
+
+def test_parts_of_the_bound_are_judged_where_the_network_works_under_its_noise() -> None:
+    columns = {name for pair in VERSIONS.values() for name in pair} | {"tail", "loss"}
+    common = {**dict.fromkeys(columns, 0.0), "run": "a", "test_loss": 0.05}
+    rows = [
+        {**common, "sigma": sigma, "noise_rise": rise, "test_noise_rise": test, "ball_rise": ball,
+         "complexity_initial": root, "complexity_corrected": 9.0, "complexity_optimistic": 0.9 * root}
+        for sigma, rise, test, ball, root in ((0.01, 0.02, 0.01, 0.5, 1.5), (0.04, 0.09, 0.03, 0.6, 1.2),
+                                              (2.56, 0.9, -0.2, 0.9, 0.1))
+    ]  # fmt: skip
+    found = metrics(pd.DataFrame(rows)).loc["a"]
+    assert found["tightest"] == pytest.approx(1.0)
+    assert found["working_tightest"] == pytest.approx(1.29)
+    assert found["working_complexity_share"] == pytest.approx(1.2 / 1.8)
+    assert found["working_union_price"] == pytest.approx(1 / 0.9 - 1)
+    assert found["working_assumption_margin"] == 0.01
