@@ -65,8 +65,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 def _curves(axes, part: pd.DataFrame, x: str) -> None:  # type: ignore[no-untyped-def]
     series = {
-        "bound": "$C/\\sqrt{N}$",
-        "printed_bound": "$\\sqrt{C/N}$, as printed",
+        "bound": "C/√N",
+        "printed_bound": "√(C/N), as printed",
         "largest_gap": "largest gap of the class (linear loss)",
         "trained_gap": "trained network (logistic loss)",
     }
