@@ -225,12 +225,13 @@ def test_most_published_figures_can_be_asked_for_values() -> None:
 
 def test_letters_that_were_published_as_outlines_are_read() -> None:
     folder = ROOT / "reports" / "published" / "workstation" / "gnn_bounds" / "figures"
-    data = plot_data((folder / "toy_linear-toy_linear.svg").read_text())
-    (log, base, slope, _), _ = data["axes"][0]
-    ends = [10 ** (base + slope * place) for place in (61.22, 315.54)]
-    assert ends == pytest.approx([32, 2048], rel=1e-3)
+    drawing = (folder / "graph_dependence-table1_norms.svg").read_text()
+    assert "<text" not in drawing
+    data = plot_data(drawing)
+    ((_, (log, base, slope, _)),) = data["axes"]
+    assert [10 ** (base + slope * place) for place in (203.1, 37.06)] == pytest.approx([1, 1000], rel=1e-2)
     assert log == 1
-    assert [arm[0] for arm in data["arms"]][:2] == ["C/√N", "√C/N, as printed"]
+    assert [arm[0] for arm in data["arms"]] == ["‖A‖2", "‖D−1A‖2", "‖D−1/2AD−1/2‖2", "equality"]
 
 
 def test_seeds_of_a_published_figure() -> None:

@@ -130,7 +130,7 @@ def test_claims_that_read_alike_without_their_remarks(in_process: Project) -> No
     first, control = "a smaller distance.", "The smaller learning rate, which is known to leave the larger distance, is"
     assert not [said for said in lint(in_process.replication())[0] if "reads as" in said]
     in_process.edit("claims.yaml", first, "a smaller distance (after all of its steps).")
-    in_process.edit("claims.yaml", f"{control} found to do so.", "Below the stable limit a larger learning rate leaves "
-                    "a smaller distance (of the two that are tried).")  # fmt: skip
+    alike = "Below the stable limit a larger learning rate leaves a smaller distance (of the two that are tried)."
+    in_process.edit("claims.yaml", f"{control} found to do so.", alike)
     (said,) = [said for said in lint(in_process.replication())[0] if "reads as" in said]
     assert "claim control-planted-effect reads as fig1-larger-steps-descend-faster does without" in said
