@@ -45,11 +45,22 @@ def test_parts_of_the_bound_are_judged_where_the_network_works_under_its_noise()
     columns = {name for pair in VERSIONS.values() for name in pair} | {"tail", "loss"}
     common = {**dict.fromkeys(columns, 0.0), "run": "a", "test_loss": 0.05}
     rows = [
-        {**common, "sigma": sigma, "noise_rise": rise, "test_noise_rise": test, "ball_rise": ball,
-         "complexity_initial": root, "complexity_corrected": 9.0, "complexity_optimistic": 0.9 * root}
-        for sigma, rise, test, ball, root in ((0.01, 0.02, 0.01, 0.5, 1.5), (0.04, 0.09, 0.03, 0.6, 1.2),
-                                              (2.56, 0.9, -0.2, 0.9, 0.1))
-    ]  # fmt: skip
+        {
+            **common,
+            "sigma": sigma,
+            "noise_rise": rise,
+            "test_noise_rise": test,
+            "ball_rise": ball,
+            "complexity_initial": root,
+            "complexity_corrected": 9.0,
+            "complexity_optimistic": 0.9 * root,
+        }
+        for sigma, rise, test, ball, root in (
+            (0.01, 0.02, 0.01, 0.5, 1.5),
+            (0.04, 0.09, 0.03, 0.6, 1.2),
+            (2.56, 0.9, -0.2, 0.9, 0.1),
+        )
+    ]
     found = metrics(pd.DataFrame(rows)).loc["a"]
     assert found["tightest"] == pytest.approx(1.0)
     assert found["working_tightest"] == pytest.approx(1.29)
