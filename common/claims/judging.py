@@ -129,11 +129,9 @@ def _before(amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Seque
     former = amendment.former or FormerRule()
     entry: dict[str, Any] = {"date": amendment.date.isoformat(), "rule": former_text(former, claim), "verdict": None}
     if not former.decides:
-        made = "Its numbers were made otherwise, and these are made as now."
-        return {
-            **entry,
-            "reason": "It asked for other settings; what decides is as it was." if former.settings else made,
-        }
+        other_settings = "It asked for other settings; what decides is as it was."
+        other_numbers = "Its numbers were made otherwise, and these are made as now."
+        return {**entry, "reason": other_settings if former.settings else other_numbers}
     try:
         if len(table):
             check(claim, metrics_of(table, axes) if "regime_reached" in table.columns else None, axes)

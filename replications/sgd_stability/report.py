@@ -112,7 +112,7 @@ paper.figure(
     title="Curvature recovered from perturbations, and its error",
     see="On smooth functions the two averages err in proportion to ρ², better than the lecture says, the worst case in "
     "proportion to ρ. On ReLU networks no order shows: kinks and the number of draws set the error. One of "
-    "fifty of them is not fitted at workstation scale, whose verdicts on these stay open.",
+    "fifty is not fitted at workstation scale, where the verdicts on ReLU networks stay open.",
 )
 
 # %% [markdown]
@@ -195,7 +195,7 @@ paper.figure(
 
 # %% [markdown]
 # "Let us criticize this theorem", say the slides, and rightly: as long as the network works under its noise, the bound
-# is far above the largest loss, and where it is lower it is a bound of networks that guess.
+# is more than twice the largest loss, and where it is lowest it is a bound of networks that guess.
 #
 # ## When flatness implies generalisation
 # At an interpolating minimum of the squared loss the Hessian is $G = \frac1n \sum_i g_i g_i^\top$ with the gradients
@@ -449,8 +449,8 @@ paper.figure(
     see="The same on two classes of CIFAR-10. At workstation scale, with 100,000 steps, a network of width 32 falls to "
     "μ = 0.04 at its end, and at laptop scale one of width 16 to 0.06, below our 0.1 (how low μ₀ may be the lecture "
     "does not say). At workstation scale two of width 16 lose their fit again late, so that comparisons of all widths "
-    "stay open there. At laptop scale the trend with the width hangs on the learning rate, "
-    "and only at the smallest of three does a network fall so low.",
+    "stay open there. At laptop scale no trend with the width stands out from its interval at any of three learning "
+    "rates, and only at the smallest does a network fall so low.",
     printed="As for MNIST.",
 )
 
