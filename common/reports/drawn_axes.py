@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 from xml.etree.ElementTree import Element
 
@@ -19,12 +19,12 @@ EXACT = 0.06  # points: places are written to a hundredth, curves to a tenth
 BESIDE = 0.45  # of the distance to the next tick: how far categories move their points aside
 
 _PLAIN = re.compile(r"-?\d+(\.\d+)?")
-_POWER = re.compile(r"(?:(\d+(?:\.\d+)?)×)?(\d+)\^(-?\d+)")
+_POWER = re.compile(r"(?:(\d+(?:\.\d+)?)×)?(\d+)\^\{(-?\d+)\}")
 _PLACES = re.compile(r"-?\d+(?:\.\d+)?")
-_GLYPH = re.compile("#DejaVuSans(?:-Bold|-Oblique)?-([0-9a-f]+)$")
-_GLYPHS = dict(zip((0xC9C, 0x99, 0x79, 0x74, 0x347, 0x348, 0x34F, 0x329), "\N{MINUS SIGN}×·²γδλΔ", strict=True))
-_GLYPHS |= dict(zip((0xAF5, 0xAF8, 0x113, 0xAB, 0xA3, 0xB65, 0xB5C), "\N{EN DASH}‖őéá₊₁", strict=True)) | {0x13AF: "fi"}
-_TALL = {"#STIXSizeOneSym-Regular-26": "√", "#DejaVuSansDisplay-10": "∑"}
+_SMALL = {
+    "^": dict(zip("0123456789+\N{MINUS SIGN}/Til", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᐟᵀⁱˡ", strict=True)),
+    "_": dict(zip("0123456789+\N{MINUS SIGN}inx", "₀₁₂₃₄₅₆₇₈₉₊₋ᵢₙₓ", strict=True)),
+}
 _NEAREST = 10.0  # points between a tick and the middle of its label, along the axis
 
 
@@ -98,6 +98,7 @@ def read_panels(root: Element, marks: Mapping[str, Sequence[Sequence[tuple[float
         return panels  # two systems of axes on one another: whose ticks are whose is not known
     _collect_ticks(root, panels)
     texts = list(_texts(root))
+    names = [text for text in texts if not any(_titles(text, panel) for panel in panels)]
     for panel in panels:
         for which in ("x", "y"):
             labelled = panel.ticks[which]
@@ -109,7 +110,7 @@ def read_panels(root: Element, marks: Mapping[str, Sequence[Sequence[tuple[float
                 [place[which == "y"] for place in places if panel.holds(*place)] for places in marks.get(panel.clip, ())
             ]
             if axis is not None and not _moved_aside(labelled, drawn):
-                panel.axes[which] = replace(axis, label=_axis_label(panel, which, texts))
+                panel.axes[which] = replace(axis, label=_axis_label(panel, which, names))
     for panel in panels:  # a column of panels names its axis below the last
         for which, axis in panel.axes.items():
             if axis is not None and not axis.label:
@@ -137,7 +138,7 @@ def fitted(ticks: Sequence[Tick], factor: float | None = 1.0) -> Axis | None:
 
 
 def number(label: str) -> float | None:
-    """The number that a tick label says: "−0.5", "2×10^3", "2^5"; None for anything else."""
+    """The number that a tick label says: "−0.5", "2×10^{3}", "2^{5}"; None for anything else."""
     label = label.replace("\N{MINUS SIGN}", "-").strip()
     if _PLAIN.fullmatch(label):
         return float(label)
@@ -146,34 +147,56 @@ def number(label: str) -> float | None:
 
 
 def flat_text(element: Element) -> str:
-    """The text of a label on one line, smaller type after a "^"."""
-    spans = list(element.iter(f"{SVG}tspan"))
-    if spans:
-        sizes = [float(style_of(span).get("font-size", "10px").removesuffix("px")) for span in spans]
-        parts = [(span.text or "", size < max(sizes) - 0.5) for span, size in zip(spans, sizes, strict=True)]
-    elif element.tag == f"{SVG}g":
-        parts = [(_glyph(use), "scale(0.7)" in use.get("transform", "")) for use in element.iter(f"{SVG}use")]
-    else:
-        parts = [("".join(element.itertext()), False)]
-    raised = [
-        small and not before for (_, small), before in zip(parts, [False, *(part[1] for part in parts)], strict=False)
-    ]
-    return "".join("^" * begins + text for (text, _), begins in zip(parts, raised, strict=True)).strip()
+    """The text of a label on one line: "10^{3}", "‖A‖_{2}" for letters that are raised or lowered, "√(…)" for roots."""
+    spans = [(span, style_of(span)) for span in element.iter(f"{SVG}tspan")]
+    if not spans:
+        return "".join(element.itertext()).strip()
+    sizes = [float(style.get("font-size", "10px").removesuffix("px")) for _, style in spans]
+    line = float(spans[sizes.index(max(sizes))][0].get("y", "0"))
+    letters: list[tuple[float, float, str, str]] = []  # place along the line, height, letter, and how it is moved
+    for (span, _), size in zip(spans, sizes, strict=True):
+        places, height = [float(place) for place in span.get("x", "0").split()], float(span.get("y", "0"))
+        moved = "" if size > max(sizes) - 0.5 else "^" if height < line else "_"
+        text = span.text or ""
+        places += places[-1:] * (len(text) - len(places))
+        letters += [(place, height, letter, moved) for place, letter in zip(places, text, strict=False)]
+    for bar in element.iter(f"{SVG}rect"):
+        start, height = float(bar.get("x", "0")), float(bar.get("y", "0"))
+        end = start + float(bar.get("width", "0")) - 1
+        if height < min(place[1] for place in letters):  # over what stands under a root
+            letters += [(start, height, "√(", ""), (end, height, ")", "")]
+            continue
+        letters.append(((start + end) / 2, height, "/", ""))  # of a fraction
+        letters = [
+            (start if one[1] < height else end, *one[1:]) if start <= one[0] <= end and one[2] != "/" else one
+            for one in letters
+        ]
+    written = ""
+    for small, run in groupby(sorted(letters, key=lambda one: one[0]), lambda one: bool(one[3])):
+        together = list(run)
+        for sign in "_^" if small else ("",):
+            text = "".join(letter for _, _, letter, moved in together if moved == sign)
+            written += f"{sign}{{{text}}}" if sign and text else text
+    return written.strip()
+
+
+def readable(text: str) -> str:
+    """A label of `flat_text` without braces, in small letters where there are such: "10³", "‖A‖₂"."""
+
+    def small(found: re.Match[str]) -> str:
+        letters = _SMALL[found[1]]
+        if all(letter in letters for letter in found[2]):
+            return "".join(letters[letter] for letter in found[2])
+        return found[1] + found[2]
+
+    return re.sub(r"([\^_])\{(.*?)\}", small, text.replace("\N{NO-BREAK SPACE}", " "))
 
 
 def is_text(element: Element) -> bool:
-    """Whether an element is text, or the outlines of its glyphs, as figures were once published."""
-    if element.tag != f"{SVG}g":
-        return element.tag == f"{SVG}text"
-    return any(part.tag == f"{SVG}text" or _GLYPH.match(part.get(LINK, "")) for part in element)
-
-
-def _glyph(use: Element) -> str:
-    """The character of an outline of DejaVu Sans, whose name ends in the glyph's number."""
-    name = use.get(LINK, "")
-    found = _GLYPH.match(name)
-    glyph = int(found[1], 16) if found else 0
-    return chr(glyph + 29) if 3 <= glyph <= 97 else _GLYPHS.get(glyph, _TALL.get(name, "?"))
+    """Whether an element is text, or a group that holds one."""
+    return element.tag == f"{SVG}text" or (
+        element.tag == f"{SVG}g" and any(part.tag == f"{SVG}text" for part in element)
+    )
 
 
 def _line(places: Sequence[float], values: Sequence[float]) -> tuple[float, float] | None:
@@ -261,8 +284,6 @@ def _texts(elements: Sequence[Element] | Element) -> Iterator[tuple[str, float, 
         elif is_text(element):
             moved = _PLACES.findall(element.get("transform", ""))
             ends = [float(_PLACES.findall(span.get("x", "0"))[-1]) for span in element.iter(f"{SVG}tspan")]
-            outlines = [_PLACES.findall(use.get("transform", "0")) for use in element.iter(f"{SVG}use")]
-            ends += [0.1 * float(outline[0]) for outline in outlines]  # of letters in tenths of a point
             if len(moved) >= 2:
                 turned = "rotate" in element.get("transform", "")
                 yield flat_text(element), float(moved[0]), float(moved[1]), max(ends, default=0.0) + 5, turned
@@ -271,15 +292,25 @@ def _texts(elements: Sequence[Element] | Element) -> Iterator[tuple[str, float, 
 Found = tuple[str, float, float, float, bool]
 
 
+def _titles(text: Found, panel: Panel) -> bool:
+    """Whether a text stands directly on top of a panel, from its left edge or about its middle."""
+    left, top, right, _ = panel.box
+    _, x, y, width, turned = text
+    from_left, about_middle = abs(x - left) < 1, abs(x + width / 2 - (left + right) / 2) < (4 if width else 1)
+    return not turned and 0 < top - y < 8 and (from_left or about_middle)
+
+
 def _axis_label(panel: Panel, which: str, texts: Sequence[Found]) -> str:
-    """The name that stands along an axis, if it is plain text; else nothing."""
+    """The name that stands along an axis, or nothing."""
     left, top, right, bottom = panel.box
+    found: list[tuple[float, str]] = []  # how far from the axis
     for text, x, y, width, turned in texts:
-        beside = turned and 0 < left - x < 60 and abs(y - (top + bottom) / 2) < 1
-        below = not turned and width == 0 and 12 < y - bottom < 60 and abs(x - (left + right) / 2) < 1
-        if (below if which == "x" else beside) and number(text) is None and "^" not in text:
-            return text
-    return ""
+        near = 4 if width else 1  # of formulas the width is known about
+        beside = turned and 0 < left - x < 60 and abs(y - width / 2 - (top + bottom) / 2) < near
+        below = not turned and 12 < y - bottom < 60 and abs(x + width / 2 - (left + right) / 2) < near
+        if (below if which == "x" else beside) and number(text) is None:
+            found.append((y - bottom if which == "x" else left - x, readable(text)))
+    return min(found, default=(0.0, ""))[1]
 
 
 def _factor(panel: Panel, which: str, texts: Sequence[Found]) -> float | None:
@@ -290,7 +321,7 @@ def _factor(panel: Panel, which: str, texts: Sequence[Found]) -> float | None:
             0 < y - bottom < 50 and abs(x - right) < 60 if which == "x" else 0 < top - y < 50 and abs(x - left) < 60
         )
         if at_end and re.match(r"[×+]|1e", text):
-            return number(text.removeprefix("×").replace("1e", "10^"))
+            return number(re.sub(r"^1e(\S+)$", r"10^{\1}", text.removeprefix("×")))
     return 1.0
 
 

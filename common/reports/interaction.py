@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from common.reports.drawn_arms import Arm, Artist, assign, read_arms, read_artists
-from common.reports.drawn_axes import Axis, Panel, read_panels
+from common.reports.drawn_axes import Axis, Panel, read_panels, readable
 from common.reports.drawn_runs import Row, runs_of
 
 
@@ -86,7 +86,7 @@ def _axis(axis: Axis | None) -> Any:
 def _arm(number: int, arm: Arm, artists: Sequence[Artist]) -> list[Any]:
     own = [artist.index for artist in artists if artist.certain and artist.arms == [number]]
     rest = [artist.index for artist in artists if number in artist.arms and artist.index not in own]
-    return [arm.name.replace("^", ""), *arm.children, ranges(own), ranges(rest)]
+    return [readable(arm.name), *arm.children, ranges(own), ranges(rest)]
 
 
 def _runs(artists: Sequence[Artist], panels: Sequence[Panel], rows: Sequence[Row]) -> dict[str, Any]:

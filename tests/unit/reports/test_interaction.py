@@ -121,7 +121,7 @@ def test_a_factor_at_the_end_of_an_axis_counts(tmp_path: Path) -> None:
 
 
 def test_small_ticks_tell_a_logarithmic_axis_with_two_labels() -> None:
-    ticks = [Tick(0.0, "10^0", False), Tick(100.0, "10^1", False)]
+    ticks = [Tick(0.0, "10^{0}", False), Tick(100.0, "10^{1}", False)]
     small = [Tick(100 * np.log10(head), "", True) for head in range(2, 10)]
     assert fitted(ticks + small) == Axis(True, 0.0, 0.01)
     assert fitted(ticks + [Tick(10.0 * head, "", True) for head in range(2, 10)]) is None
@@ -129,7 +129,7 @@ def test_small_ticks_tell_a_logarithmic_axis_with_two_labels() -> None:
 
 @pytest.mark.parametrize(
     ("label", "value"),
-    [("−0.5", -0.5), ("1024", 1024), ("10^−3", 1e-3), ("2×10^3", 2e3), ("2^5", 32), ("a", None), ("1/4", None)],
+    [("−0.5", -0.5), ("1024", 1024), ("10^{−3}", 1e-3), ("2×10^{3}", 2e3), ("2^{5}", 32), ("a", None), ("1/4", None)],
 )
 def test_labels_of_ticks_as_numbers(label: str, value: float | None) -> None:
     assert number(label) == (None if value is None else pytest.approx(value))
@@ -223,15 +223,25 @@ def test_most_published_figures_can_be_asked_for_values() -> None:
     assert sum(asked) > 0.75 * len(some)
 
 
-def test_letters_that_were_published_as_outlines_are_read() -> None:
-    folder = ROOT / "reports" / "published" / "workstation" / "gnn_bounds" / "figures"
-    drawing = (folder / "graph_dependence-table1_norms.svg").read_text()
-    assert "<text" not in drawing
-    data = plot_data(drawing)
-    ((_, (log, base, slope, _)),) = data["axes"]
-    assert [10 ** (base + slope * place) for place in (203.1, 37.06)] == pytest.approx([1, 1000], rel=1e-2)
-    assert log == 1
-    assert [arm[0] for arm in data["arms"]] == ["‖A‖2", "‖D−1A‖2", "‖D−1/2AD−1/2‖2", "equality"]
+FORMULAS = {
+    r"$\Vert A\Vert_2^{l-1}$ of all": "‖A‖₂ˡ⁻¹ of all",
+    r"$\Vert H\Vert_F$": "‖H‖_F",
+    r"$\sqrt{C\,v^T H v/N}$": "√(CvᵀHv/N)",
+    r"rest: $1/\sqrt{N}$, logarithms": "rest: 1/√(N), logarithms",
+    r"$\frac{1}{2}\sigma^2$ Tr $H$": "¹/₂σ² Tr H",
+}
+
+
+@pytest.mark.parametrize(("label", "read"), FORMULAS.items())
+def test_formulas_are_read_as_names_of_arms_and_axes(label: str, read: str, tmp_path: Path) -> None:
+    figure, axes = subplots()
+    for name in (label, "other"):
+        axes.plot([0, 1, 2], [1, 2, 5], label=name)
+    axes.set(xlabel=label, ylabel=label, title="a title")
+    axes.legend()
+    data = plot_data(drawn(figure, tmp_path))
+    ((x, y),) = data["axes"]
+    assert [data["arms"][0][0], x[3], y[3]] == [read] * 3
 
 
 def test_seeds_of_a_published_figure() -> None:
