@@ -84,7 +84,12 @@ paper.figure(
 # %%
 paper.figure(
     "table4",
-    ["table4-*", "larger-lambda-1-at-equal-training-loss", "sharper-at-equal-training-loss"],
+    [
+        "table4-sharpness-of-large-batches",
+        "table4-sharpness-of-large-batches-half-epsilon",
+        "larger-lambda-1-at-equal-training-loss",
+        "sharper-at-equal-training-loss",
+    ],
     title="Table 4 · sharpness at the end and at equal training loss",
     see="Small-batch networks are orders of magnitude less sharp at the end of training (left). At equal training loss "
     "(right) the difference is smaller, and stays.",
@@ -94,10 +99,29 @@ paper.figure(
 # %%
 paper.figure(
     "table2",
-    ["table2-*"],
+    ["table2-small-batches-test-better"],
     title="Table 2 · training and test accuracy",
     see="Both arms fit the training images; on test images the small batches are ahead in every seed.",
     printed="With a tenth of the images the test accuracies are lower and lie further apart than in Table 2.",
+)
+
+# %% [markdown]
+# The same for the shallow convolutional network C1 on CIFAR-10:
+
+# %%
+paper.figure(
+    "table4_c1",
+    ["table4-sharpness-of-large-batches-c1", "sharper-at-equal-training-loss-c1"],
+    title="Table 4 · C1: sharpness at the end and at equal training loss",
+    printed="Diamonds are Table 4's means for C1 on all of CIFAR-10; the right panel is ours.",
+)
+
+# %%
+paper.figure(
+    "table2_c1",
+    ["table2-small-batches-test-better-c1"],
+    title="Table 2 · C1: training and test accuracy",
+    printed="Diamonds are Table 2's numbers for all of CIFAR-10.",
 )
 
 # %% [markdown]

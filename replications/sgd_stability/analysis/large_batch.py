@@ -55,7 +55,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     rows = records[(records["network"] == network) & records["arm"].isin(ARMS)]
     drawn = {"table4": _sharpness(rows, network), "table2": _accuracies(rows, network)}
     images, full = int(rows["training_images"].iloc[0]), IMAGES[network]
-    text = f"{images:,} of {full:,} training images, smaller network (D40, D41)"
+    smaller = ", smaller network (D40, D41)" if network == "F1" else " (D41)"
+    text = f"{images:,} of {full:,} training images{smaller}"
     for figure in drawn.values():
         note(
             figure,
