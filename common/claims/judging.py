@@ -9,8 +9,9 @@ import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
-from common.claims.estimates import SEED, Exact, Measured
+from common.claims.estimates import SEED, Exact, Measured, Proportion
 from common.claims.estimation import MINIMAL_SETTINGS, Measurement, every_one, measure
+from common.claims.intervals import clopper_pearson
 from common.claims.schema import Amendment, Claim, FormerRule
 from common.claims.size import size_of
 from common.claims.verdicts import (
@@ -172,6 +173,8 @@ def _decide(
     if obstacle or measurement.interval is None:
         return _Decision(NOT_DECIDABLE, f"{obstacle or 'There is no interval'}.", measurement, n)
     verdict, reason = _compare(claim, measurement.interval)
+    if verdict == INCONCLUSIVE and (impossible := _out_of_reach(claim, cells.seeds)):
+        return _Decision(NOT_DECIDABLE, f"{impossible}.", measurement, n)
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
     tied = f"; in {measurement.ties} of {cells.seeds} seeds neither comes first" if measurement.ties else ""
@@ -212,6 +215,19 @@ def _too_few(claim: Claim, cells: Cells, incomplete: str | None, fewest: int) ->
         if len(cells.settings) < needed:
             return f"{len(cells.settings)} settings, and {needed} are needed"
     return None
+
+
+def _out_of_reach(claim: Claim, seeds: int) -> str | None:
+    """The sentence if so few seeds could not reproduce a share of them, however they came out."""
+    if not isinstance(claim.estimate, Proportion):
+        return None
+    bounds = clopper_pearson(np.array([0.0, seeds]), seeds)
+    none, all_of_them = zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)
+    if claim.accept.contains(*none) or claim.accept.contains(*all_of_them):
+        return None
+    hits, best = (seeds, all_of_them) if claim.accept.below is None else (0, none)
+    best_case = f"even {hits} of {seeds} would give {interval_text(*best)}"
+    return f"n = {seeds} seeds, and {best_case}, which does not lie {accept_text(claim.accept)}"
 
 
 def _regime(cells: Cells) -> str | None:

@@ -10,7 +10,7 @@ from common.reports.board import write_board
 from common.reports.drawing import thumbnail
 from common.reports.evidence import Evidence, Picture
 from common.reports.gist import Glance, Told, read_synthesis, tell_findings
-from common.reports.judgements import ClaimRow, chance, controls_text, in_order, judged_scales, tally
+from common.reports.judgements import ClaimRow, chance, changed, controls_text, in_order, judged_scales, tally
 from common.reports.render import write_page
 
 
@@ -72,6 +72,7 @@ def build_index(root: Path, scale: str) -> Path:
         + [(row.evidence.name, one, f"{row.page}#gist") for row in rows if row.page for one in row.told],
         totals={name: sum(row.counts[name] for row in rows) for name in VERDICTS},
         chance=chance(claim for _, claim, _ in claims),
+        changed=changed(claim for _, claim, _ in claims),
         scale=scale,
         claims=claims,
         fragile=[(row, claim, address) for row, claim, address in claims if claim.fragile],

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.claims import expected_false_verdicts
-from common.claims.verdicts import NOT_DECIDABLE, NOT_RUN, VERDICTS, Verdict
+from common.claims.verdicts import CONTRADICTED, NOT_DECIDABLE, NOT_RUN, REPRODUCED, VERDICTS, Verdict
 from common.reports.estimators import EstimatorError
 from common.reports.formats import ClaimStub, scale_rank
+
+_RULE = {"estimate", "accept", "smallest_effect"}
+_DECIDED = (REPRODUCED, CONTRADICTED)
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,42 @@ def controls_text(counts: dict[str, int]) -> str:
     if len(others) == 1 and not expected:
         return others[0]
     return ", ".join([f"{expected} of {total} as expected", *others])
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Of the decided empirical claims of documents those whose rule was changed after results had been seen.
+
+    Attributes:
+        decided: how many are decided.
+        after: of these, those with another estimate, limit or smallest effect after results had been seen.
+        unseen: of these, those that runs decide which nobody had seen then.
+        otherwise: of these, those that a former rule decides otherwise on the present runs.
+    """
+
+    decided: int
+    after: int
+    unseen: int
+    otherwise: int
+
+
+def changed(claims: Iterable[ClaimRow]) -> Changed:
+    """How far the verdicts that the site counts rest on rules that are younger than some results."""
+    decided = [
+        claim for claim in claims if claim.empirical and claim.stub.polarity == "claim" and claim.name in _DECIDED
+    ]
+    after = [
+        claim
+        for claim in decided
+        if any(entry.get("seen") and _RULE & set(entry.get("former") or {}) for entry in claim.amended)
+    ]
+    otherwise = [
+        claim
+        for claim in after
+        if any(entry["verdict"] in _DECIDED and entry["verdict"] != claim.name for entry in claim.shown.former)
+    ]
+    unseen = [claim for claim in after if not claim.shown.seen]
+    return Changed(len(decided), len(after), len(unseen), len(otherwise))
 
 
 @dataclass(frozen=True)

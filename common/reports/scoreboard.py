@@ -13,8 +13,8 @@ from common.sources import load_typed
 
 BEGIN, END = "<!-- scoreboard: `replicate sync` writes it -->", "<!-- end of the scoreboard -->"
 _HEAD = (
-    "| replication | document | published at | empirical claims | reproduced | contradicted | inconclusive | undecided "
-    "| not run | fragile | theorems, printed | commit |\n"
+    "| replication | document | published at | empirical claims | reproduced | contradicted | inconclusive "
+    "| not decidable | not run | fragile | theorems, printed | commit |\n"
     "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|\n"
 )
 
@@ -22,7 +22,8 @@ _HEAD = (
 def scoreboard(root: Path) -> str:
     """A Markdown table: a row for each replication, and one of all documents.
 
-    Every claim counts once, by the verdict of the largest scale that decides it, as on the site (`Judged.weight`).
+    Every claim counts once, by the verdict of the largest scale that its rule applies to, as on the site
+    (`Judged.weight`).
     Counted are the document's own claims; controls and findings of ours stand on the pages. Theorems and arithmetic on
     what is printed, with which the world cannot disagree, have a column of their own: how many of them hold.
     """

@@ -276,7 +276,25 @@ def test_share_of_five_in_five_has_width(claim, runs) -> None:
     found = verdict(claim({"kind": "proportion", "metric": "reached"}, {"above": 0.4}), table)
     assert (found.verdict, found.estimate) == ("reproduced", 1.0)
     assert found.interval == (pytest.approx(0.025 ** (1 / 5)), 1.0)
-    assert verdict(claim({"kind": "proportion", "metric": "reached"}, {"above": 0.5}), table).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("accept", "hits", "found"),
+    [
+        ({"above": 0.5}, 5, "not decidable at this scale"),
+        ({"above": 0.5}, 3, "not decidable at this scale"),
+        ({"above": 0.6}, 0, "contradicted"),
+        ({"below": 0.5}, 0, "not decidable at this scale"),
+        ({"above": 0.4}, 3, "inconclusive"),
+    ],
+)
+def test_a_share_that_so_few_seeds_cannot_show_is_not_decidable(claim, runs, accept, hits, found) -> None:
+    table = runs({"seed": range(5)}, reached=np.arange(5) < hits)
+    judged = verdict(claim({"kind": "proportion", "metric": "reached"}, accept), table)
+    assert judged.verdict == found
+    if found.startswith("not"):
+        extreme = "even 5 of 5 would give [0.478, 1]" if "above" in accept else "even 0 of 5 would give [0, 0.522]"
+        assert judged.reason.startswith(f"n = 5 seeds, and {extreme}, which does not lie ")
 
 
 def test_share_over_settings_counts_a_seed_only_if_every_setting_has_it(claim, runs) -> None:

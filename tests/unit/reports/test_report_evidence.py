@@ -16,7 +16,7 @@ from common.errors import UserError
 from common.reports import build_index, build_page, open_paper
 from common.reports.estimators import EstimatorError, estimator_errors
 from common.reports.formats import ClaimStub
-from common.reports.judgements import ClaimRow, Judged, controls_text
+from common.reports.judgements import Changed, ClaimRow, Judged, changed, controls_text
 from common.reports.text import short_commits
 from tests.unit.reports import samples
 from tests.unit.reports.pages import Outline, copy, outline
@@ -192,6 +192,27 @@ def test_the_false_verdicts_that_chance_alone_gives_are_named(checkout: Path) ->
     sentence += f"On average chance alone makes at most {0.025 * len(decided):.2g} of them false: 2.5 % each"
     assert sentence in outline(build_index(checkout, "laptop")).text
     assert len(decided) == 6
+
+
+def test_rules_that_changed_after_results_had_been_seen_are_counted() -> None:
+    seen = {"date": "2026-11-01", "reason": "r", "seen": {"laptop": [0]}}
+    rule, words = {"former": {"accept": {"above": 1}}}, {"former": {"statement": "B."}}
+    turned = [{"date": "2026-11-01", "rule": "above 1", "verdict": FAILED}]
+
+    def row(verdict: VerdictName, amended: list[dict[str, Any]], polarity: str = "claim", **told: Any) -> ClaimRow:
+        stub = ClaimStub(id="a", statement="A.", polarity=polarity, amended=amended)
+        return ClaimRow(stub, Judged(Verdict("a", "A.", verdict=verdict, **told), "laptop"), None)
+
+    claims = [
+        row("reproduced", []),
+        row("reproduced", [seen | words]),
+        row("reproduced", [{key: value for key, value in (seen | rule).items() if key != "seen"}]),
+        row("reproduced", [seen | words, seen | rule], former=turned),
+        row(FAILED, [seen | rule], former=turned, seen=[0]),
+        row(STRADDLES, [seen | rule]),
+        row("reproduced", [seen | rule], "our_finding"),
+    ]
+    assert changed(claims) == Changed(decided=5, after=2, unseen=1, otherwise=1)
 
 
 def test_chance_is_not_spoken_of_before_anything_is_decided(fresh: Callable[..., Path]) -> None:
