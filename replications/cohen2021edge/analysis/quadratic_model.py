@@ -10,7 +10,11 @@ from common.figures import PALETTE, mark_seed, subplots
 from .shared.by_run import Measures, by_run
 from .shared.labels import say_what_is_reduced
 
-MOMENTS = {"before": "before", "first_crossing": "first crossing", "settled": "at the edge"}
+MOMENTS = {
+    "before": "before, λ₁ ≥ {start_ratio:g} · 2/η",
+    "first_crossing": "first crossing, λ₁ ≥ {start_ratio:g} · 2/η",
+    "settled": "≥ {wait:g} steps after λ₁ came to 2/η",
+}
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -49,8 +53,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     for axes, (moment, name) in zip(panels[0], moments.items(), strict=False):
         part = here[here["moment"] == moment]
         _both(axes, part)
-        ratio = part["start_ratio"].iloc[0]
-        axes.set(title=f"{name}, λ₁ = {ratio:g} · 2/η", xlabel="steps from there", yscale="log", ylim=(0.5, 100))
+        title = name.format(**part.iloc[0])
+        axes.set(title=title, xlabel="steps from there", yscale="log", ylim=(0.5, 100))
     panels[0, 0].set_ylabel("loss over its value at the start")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return {"expansion": say_what_is_reduced(figure, records)}

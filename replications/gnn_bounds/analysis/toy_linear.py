@@ -71,8 +71,7 @@ def _curves(axes, part: pd.DataFrame, x: str) -> None:  # type: ignore[no-untype
         "trained_gap": "trained network (logistic loss)",
     }
     long = part.melt(["seed", x], list(series), "series", "value")
-    long["value"] = long["value"].clip(lower=1e-6)
-    mean_band(axes, long, x, "value", group="series", labels=series, log=True)
+    mean_band(axes, long, x, "value", group="series", labels=series)  # gaps of single seeds may be negative
     for line, (colour, style) in zip(
         [line for line in axes.lines if not str(line.get_label()).startswith("_")],
         ((PALETTE[0], "--"), (PALETTE[1], "--"), (PALETTE[2], "-"), (PALETTE[3], "-")),
@@ -81,3 +80,5 @@ def _curves(axes, part: pd.DataFrame, x: str) -> None:  # type: ignore[no-untype
         line.set(color=colour, linestyle=style)
     log_axis(axes, "x", sorted(part[x].unique()) if x == "examples" else None)
     log_axis(axes, "y")
+    means = long.groupby(["series", x])["value"].mean()
+    axes.set_ylim(bottom=means[means > 0].min() / 3)
