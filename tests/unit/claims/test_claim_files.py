@@ -46,6 +46,7 @@ def test_claim_reads_as_written(tmp_path: Path) -> None:
         ("{kind: mean, metric: m, over: [a, b], where: {arm: x}}", "{above: 0.5}",
          "mean of m over a, b at arm=x, above 0.5"),
         ("{kind: proportion, metric: m}", "{above: 0.5}", "share of seeds with m = 1, above 0.5"),
+        ("{kind: mean, metric: m}", "{within: [0.999999, 1.000001]}", "mean of m, within 1e−06 of 1"),
         ("{kind: paired_difference, metric: m, of: {size: 2}, minus: {size: 4}}", "{above: 0}",
          "paired difference of m, size=2 minus size=4, above 0"),
         ("{kind: ratio_of_means, metric: m, of: {arm: a}, to: {arm: b}}", "{below: 1}",
