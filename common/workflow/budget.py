@@ -119,13 +119,16 @@ def refuse(found: Sequence[ExperimentCost], proposal: Proposal, decided: Decided
     def claims(of: Sequence[ExperimentCost]) -> int:
         return sum(decided.get((cost.paper, cost.experiment), Decides()).open for cost in of)
 
+    def said(hours: float) -> str:
+        return f"{float(f'{hours:.3g}'):,.0f}" if hours >= 1000 else f"{hours:.3g}"
+
     total, upper = claims(found), gpu_hours(found)[2]
-    above = f"may take {upper:.3g} GPU hours, more than the budget of {budget:g}" if upper > budget else ""
+    above = f"may take {said(upper)} GPU hours, more than the budget of {budget:g}" if upper > budget else ""
     large = [cost.name for cost in found if cost.too_large]
     other = f"holds what does not fit the GPU's memory ({', '.join(large)})" if large else ""
     return UserError(
         f"the plan {' and '.join(filter(None, [above, other]))}; the {len(proposal.kept)} "
-        f"experiments kept above take {gpu_hours(proposal.kept)[2]:.3g} at most and are to decide "
+        f"experiments kept above take {said(gpu_hours(proposal.kept)[2])} at most and are to decide "
         f"{claims(proposal.kept)} of {total} open claims. Fewer seeds or settings under `grid` of that scale in "
         "config.yaml cut the hours, too; `replicate plan --trial 20` replaces time limits by measured rates."
     )

@@ -116,6 +116,8 @@ def test_every_line_adds_up_and_what_is_left_out_is_said(capsys: pytest.CaptureF
         "the plan may take 22 GPU hours, more than the budget of 10; the 4 experiments kept above take 10 at most and "
         "are to decide 13 of 16 open claims."
     )
+    dear = [cost("dear", 3034.0)]
+    assert "may take 3,030 GPU hours," in str(refuse(dear, propose(dear, DECIDED, 10.0), DECIDED, 10.0))
 
 
 def test_the_plan_names_its_longest_chain_its_dearest_experiments_and_jobs_of_a_bad_size(
