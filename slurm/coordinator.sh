@@ -1,5 +1,6 @@
 #!/bin/sh
 # Where login nodes forbid long processes, what submits is a job, too: sbatch slurm/coordinator.sh [PAPER …]
+# Names come before settings: sbatch slurm/coordinator.sh PAPER --config scale=laptop
 #SBATCH --job-name=replications-coordinator
 #SBATCH --cpus-per-task=2
 #SBATCH --mem=2G
