@@ -404,7 +404,7 @@ def lint(papers: Papers = None) -> None:
 def sync(
     check: Annotated[bool, typer.Option(help="Only check whether they are up to date (exit code 1 if not).")] = False,
 ) -> None:
-    """Write the generated files: dvc.yaml, and the table of results in the README."""
+    """Write what is generated: dvc.yaml, the README's table of results, lines to which docs/which-number.md links."""
     from common.files import write_if_changed
     from common.workflow.sync import generated
 

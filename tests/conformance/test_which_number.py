@@ -7,11 +7,13 @@ from tests.conftest import ROOT
 PAGE = ROOT / "docs" / "which-number.md"
 
 
-def test_every_claim_that_the_page_names_is_in_the_ledger_that_it_links() -> None:
-    links = re.findall(r"\[([^\]]+)\]\((\.\./replications/\w+/claims\.yaml)\)", PAGE.read_text())
+def test_every_claim_that_the_page_names_begins_at_the_line_that_it_links() -> None:
+    links = re.findall(r"\[([^\]]+)\]\((\.\./replications/\w+/claims\.yaml)(?:#L(\d+))?\)", PAGE.read_text())
     assert len(links) > 20
-    for claim, ledger in links:
-        assert f"- id: {claim}\n" in (PAGE.parent / ledger).read_text(), claim
+    for claim, ledger, line in links:
+        lines = (PAGE.parent / ledger).read_text().splitlines()
+        assert f"- id: {claim}" in lines, claim
+        assert lines[int(line or 1) - 1] == f"- id: {claim}", f"{claim}: `replicate sync` renews the lines"
 
 
 def test_its_example_prints_what_it_says() -> None:

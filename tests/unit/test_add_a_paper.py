@@ -56,7 +56,7 @@ def test_the_quoted_figure_stands_in_its_report() -> None:
 
 def test_the_loop_is_that_of_the_example() -> None:
     code = (ROOT / "tests" / "example" / "decay" / "descent.py").read_text(encoding="utf-8").splitlines()
-    lines = [re.sub(r"  +# .*", "", line) for line in quoted("python", "    noise = ").splitlines()]
+    lines = ["    " + re.sub(r"  +# .*", "", line) for line in quoted("python", "rates = ").splitlines()]
     assert [line for line in lines if line not in code] == []
 
 
