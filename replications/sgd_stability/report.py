@@ -43,10 +43,10 @@ paper.figure(
     "fig4",
     ["fig4-*"],
     see="Test accuracy of SGD beside full-batch descent: stopped after as many epochs, trained on, and with what is "
-    "added to it. Each point is a seed.",
+    "added to it. Each point is a seed. As many steps as SGD takes do not make up for mini-batches either.",
     printed="The squares are the table's accuracies on CIFAR-10; ours are of a small network on 500 other images, "
-    "where all lies within a percentage point. Of the print's order SGD comes first here, too, and clipping above "
-    "plain descent; longer training and the penalty add nothing.",
+    "where the means lie within a percentage point. Of the print's order SGD comes first here, too, and clipping above "
+    "plain descent; longer training adds nothing, and the penalty takes a seventh of a point away.",
 )
 
 # %% [markdown]
