@@ -221,13 +221,16 @@ def _out_of_reach(claim: Claim, seeds: int) -> str | None:
     """The sentence if so few seeds could not reproduce a share of them, however they came out."""
     if not isinstance(claim.estimate, Proportion):
         return None
-    bounds = clopper_pearson(np.array([0.0, seeds]), seeds)
-    none, all_of_them = zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)
-    if claim.accept.contains(*none) or claim.accept.contains(*all_of_them):
+    bounds = clopper_pearson(np.arange(seeds + 1.0), seeds)
+    intervals = list(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True))
+    if any(claim.accept.contains(*interval) for interval in intervals):
         return None
-    hits, best = (seeds, all_of_them) if claim.accept.below is None else (0, none)
-    best_case = f"even {hits} of {seeds} would give {interval_text(*best)}"
-    return f"n = {seeds} seeds, and {best_case}, which does not lie {accept_text(claim.accept)}"
+    region = accept_text(claim.accept)
+    if claim.accept.within is not None:
+        return f"n = {seeds} seeds, of which no number would give an interval {region}"
+    hits = seeds if claim.accept.below is None else 0
+    best_case = f"even {hits} of {seeds} would give {interval_text(*intervals[hits])}"
+    return f"n = {seeds} seeds, and {best_case}, which does not lie {region}"
 
 
 def _regime(cells: Cells) -> str | None:

@@ -41,9 +41,9 @@ def former_text(former: FormerRule, claim: Claim) -> str:
 def accept_text(accept: Accept) -> str:
     """The accepted region: "below 0", "above 0.5", "between 0.9 and 1.1", "within 1e−06 of 1"."""
     low, high = accept.ends
-    if accept.within is not None and number(low) == number(high):
-        return f"within {number((high - low) / 2)} of {number((low + high) / 2)}"
     if accept.within is not None:
+        if number(low) == number(high):
+            return f"within {number((high - low) / 2)} of {number((low + high) / 2)}"
         return f"between {number(low)} and {number(high)}"
     return f"above {number(low)}" if accept.below is None else f"below {number(high)}"
 

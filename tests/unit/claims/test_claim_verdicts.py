@@ -297,6 +297,13 @@ def test_a_share_that_so_few_seeds_cannot_show_is_not_decidable(claim, runs, acc
         assert judged.reason.startswith(f"n = 5 seeds, and {extreme}, which does not lie ")
 
 
+@pytest.mark.parametrize(("seeds", "found"), [(5, "not decidable at this scale"), (50, "inconclusive")])
+def test_a_share_between_two_bounds_is_out_of_reach_of_few_seeds_alone(claim, runs, seeds, found) -> None:
+    table = runs({"seed": range(seeds)}, reached=np.arange(seeds) < seeds // 5)
+    judged = verdict(claim({"kind": "proportion", "metric": "reached"}, {"within": [0.2, 0.8]}), table)
+    assert judged.verdict == found
+
+
 def test_share_over_settings_counts_a_seed_only_if_every_setting_has_it(claim, runs) -> None:
     reached = np.ones((2, 5))
     reached[1, 0] = 0
