@@ -278,6 +278,10 @@ class Evidence:
         path = self.paper_dir / "config.yaml"
         return dict(load_typed(path, ReplicationConfig).root) if path.is_file() else {}
 
+    def deviation_addresses(self, page: str) -> dict[str, str]:
+        """Where each deviation is told, on the page of the paper at `page`; "" on that page itself."""
+        return {deviation.id: f"{page}#{deviation.id}" for deviation in self.paper.deviations}
+
     def deviation_ids(self, experiment: str | None) -> list[str]:
         """The deviations that bear on an experiment."""
         return [

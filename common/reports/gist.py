@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from markupsafe import Markup
 
@@ -12,7 +13,7 @@ from common.experiments.paper import SYNTHESIS, Finding, Synthesis
 from common.reports.amounts import amount_text
 from common.reports.evidence import Evidence
 from common.reports.judgements import ClaimRow
-from common.reports.text import prose
+from common.reports.text import linked, prose
 from common.sources import load_typed
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # stand for markup while Markdown is read
@@ -98,8 +99,9 @@ def tell_findings(
     claims: Mapping[str, ClaimRow],
     figures: Collection[str],
     address: Callable[[str], str],
+    deviations: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Told]:
-    """Findings for a page; `address` leads from the id of a claim to more about it."""
+    """Findings for a page; `address` leads from the id of a claim to more of it, `deviations` from D3 and the like."""
     told = []
     for finding in findings:
         missing = unknown(finding, claims, figures)
@@ -107,16 +109,16 @@ def tell_findings(
         order = list(dict.fromkeys(row.name for row, _ in evidence))
         evidence.sort(key=lambda pair: order.index(pair[0].name))
         changed = None if missing else misfit(finding, claims)
-        told.append(Told(finding, _with_amounts(finding, claims), evidence, changed, missing))
+        told.append(Told(finding, _with_amounts(finding, claims, deviations), evidence, changed, missing))
     return told
 
 
-def _with_amounts(finding: Finding, claims: Mapping[str, ClaimRow]) -> Markup:
+def _with_amounts(finding: Finding, claims: Mapping[str, ClaimRow], deviations: Mapping[str, str]) -> Markup:
     def said(name: str) -> str:
         amount, bracket, rest = (amount_text(claims[name]) if name in claims else "").partition(" (")
         return f"{_OPEN}{amount or 'an amount that is not measured yet'}{_CLOSE}{bracket}{rest}"
 
-    text = "".join(said(part) if is_claim else part for part, is_claim in finding.parts)
+    text = "".join(said(part) if is_claim else linked(part, deviations) for part, is_claim in finding.parts)
     html = prose(text).replace(_OPEN, Markup('<span class="amount">')).replace(_CLOSE, Markup("</span>"))
     return Markup(html)
 

@@ -87,11 +87,15 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     wanted = [finding.figure for finding in evidence.paper.findings if finding.figure in figures] + list(figures)
     pictures = [(_svg(evidence, figures[name]), figures[name].entry.title or name) for name in wanted]
     shown = next((picture for picture in pictures if (site.parent / picture[0]).is_file()), None)
+    page = f"site/{evidence.name}.html" if (site / f"{evidence.name}.html").is_file() else None
+    deviations = evidence.deviation_addresses(page) if page else {}
     return PaperRow(
         evidence=evidence,
-        page=f"site/{evidence.name}.html" if (site / f"{evidence.name}.html").is_file() else None,
+        page=page,
         picture=thumbnail((site.parent / shown[0]).read_text(), *shown) if shown else None,
-        told=tell_findings(evidence.paper.findings, claims, figures, lambda name: _address(evidence, claims[name])),
+        told=tell_findings(
+            evidence.paper.findings, claims, figures, lambda name: _address(evidence, claims[name]), deviations
+        ),
         counts=tally(evidence.claims, empirical=True),
         exact=tally(evidence.claims, empirical=False),
         controls=controls_text(tally(evidence.claims, "control")),

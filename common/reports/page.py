@@ -96,7 +96,9 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
     rows = {row.id: row for row in evidence.claims}
     views = {view.anchor: view for view in [*figures.values(), *larger]}
     drawn = {name: views[f"figure-{evidence.stem(picture)}"] for name, picture in evidence.foremost_figures.items()}
-    told = tell_findings(evidence.paper.findings, rows, drawn, lambda name: f"#claim-{name}")
+    told = tell_findings(
+        evidence.paper.findings, rows, drawn, lambda name: f"#claim-{name}", evidence.deviation_addresses("")
+    )
     return write_page(
         path,
         "page.html",

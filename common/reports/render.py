@@ -37,6 +37,7 @@ MEANINGS = {
 BELIEFS = {"believe": "reproduced", "with care": "inconclusive", "not supported": "contradicted"}
 """How far to believe a finding, each with the verdict whose mark and colour it has."""
 
+WHOSE = {"claim": "Documents' claims", "our_finding": "Our findings", "control": "Controls"}
 NATURES = {
     "empirical": "the world may disagree",
     "theorem": "mathematics, checked by numbers: a failure is an error of the document or ours",
@@ -74,7 +75,7 @@ def environment() -> Environment:
         interval_drawing=drawing.interval_drawing,
     )
     result.globals.update(
-        VERDICTS=VERDICTS, SCALES=SCALES, MARKS=MARKS, MEANINGS=MEANINGS, BELIEFS=BELIEFS, NATURES=NATURES
+        VERDICTS=VERDICTS, SCALES=SCALES, MARKS=MARKS, MEANINGS=MEANINGS, BELIEFS=BELIEFS, NATURES=NATURES, WHOSE=WHOSE
     )
     return result
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 from typing import Any
@@ -20,6 +20,9 @@ _INDEX = re.compile("([‖⁰¹²³⁴⁵⁶⁷⁸⁹])_")  # an index, which Ma
 _EXPONENT = re.compile(r"[-−]?\d+(?:\.\d+)?e[-+−]?\d+")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=\bTr) (?=[A-Z∇])")
+_DEVIATION = re.compile(r"\bD\d+\b")
+_TAGS = r"D\d+(?:(?:,| to| and) D\d+)*"
+_REMARKED = re.compile(rf" \({_TAGS}\)|(?<=\(){_TAGS}[,;] |[,;] {_TAGS}(?=\))")  # (D8), (D5; limited), (limited, D5)
 LEAST_SHARED = 20
 
 
@@ -92,8 +95,18 @@ def prose(text: object) -> Markup:
     return with_mathematics(_parser().renderInline(plain))
 
 
+def linked(text: str, deviations: Mapping[str, str]) -> str:
+    """Markdown in which each deviation that is named, D3, leads to its address."""
+
+    def link(named: re.Match[str]) -> str:
+        return f"[{named[0]}]({deviations[named[0]]})" if named[0] in deviations else named[0]
+
+    return _DEVIATION.sub(link, text)
+
+
 def brief(statement: str) -> str:
-    """A statement without its remarks in parentheses; formulas and single words in parentheses stay."""
+    """A statement without its remarks in parentheses and its deviations; formulas and single words stay in theirs."""
+    statement = _REMARKED.sub("", statement)
     depth, start, kept = 0, 0, [""]
     for at, sign in enumerate(statement):
         if sign == "(":

@@ -118,9 +118,15 @@ def test_search_and_filters_narrow_the_claims_and_say_how_many_are_left(index: P
     index.get_by_role("checkbox", name="not run").check()
     either = shown(index)
     assert either > contradicted
-    index.get_by_role("combobox").select_option("pacgen")
+    index.get_by_role("combobox", name="Replication").select_option("pacgen")
     assert 0 < shown(index) < either
     assert set(index.locator(".entry:visible").evaluate_all("all => all.map(e => e.dataset.paper)")) == {"pacgen"}
+    index.get_by_role("combobox", name="Replication").select_option("")
+    index.get_by_role("checkbox", name="contradicted").uncheck()
+    index.get_by_role("checkbox", name="not run").uncheck()
+
+    index.get_by_role("combobox", name="Whose").select_option("Our findings")
+    assert 0 < shown(index) == index.locator(".entry", has=index.get_by_text("our finding", exact=True)).count()
 
 
 def test_a_search_without_a_full_match_shows_what_has_most_of_its_words(index: Page) -> None:

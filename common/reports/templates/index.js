@@ -79,6 +79,7 @@
     const [counts, needed, weights] = found(entries, words);
     const verdicts = [...form.querySelectorAll("input[name=verdict]:checked")].map((box) => box.value);
     const paper = form.elements.paper.value;
+    const whose = form.elements.whose.value;
     const fragile = form.elements.fragile.checked;
     let shown = 0;
     for (const [number, { element }] of entries.entries()) {
@@ -86,7 +87,8 @@
         counts[number] >= needed &&
         (!verdicts.length || verdicts.includes(element.dataset.verdict)) &&
         (!fragile || "fragile" in element.dataset) &&
-        (!paper || paper === element.dataset.paper);
+        (!paper || paper === element.dataset.paper) &&
+        (!whose || whose === element.dataset.whose);
       element.hidden = !fits;
       shown += fits;
     }

@@ -13,7 +13,7 @@ from common.claims.verdicts import Verdict
 from common.experiments.paper import Finding, Synthesis
 from common.reports.amounts import amount_text, measured_text, only_too_small
 from common.reports.formats import ClaimStub
-from common.reports.gist import Told, misfit, open_points
+from common.reports.gist import Told, misfit, open_points, tell_findings
 from common.reports.judgements import ClaimRow, Judged
 from tests.unit.reports import samples
 
@@ -228,3 +228,8 @@ def test_lint_looks_at_what_the_replications_come_to_together(fresh: Callable[..
     sentence, *more = open_points(root, folders, together=True)
     assert sentence.startswith("replications/synthesis.yaml: finding 2: there is no claim 'pacgen/floor'")
     assert more == []
+
+
+def test_a_deviation_that_a_finding_names_leads_to_where_it_is_told() -> None:
+    (told,) = tell_findings([finding("with care", "It holds (D3), not D4.")], {}, [], str, {"D3": "page.html#D3"})
+    assert str(told.text) == 'It holds (<a href="page.html#D3">D3</a>), not D4.'

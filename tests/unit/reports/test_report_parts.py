@@ -110,7 +110,10 @@ def test_what_statements_begin_with_together_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("It falls (worse of two; see (8)), by 2(1 + β)/((1 + 2β)η) (D3).", "It falls, by 2(1 + β)/((1 + 2β)η) (D3)."),
+        ("It falls (worse of two; see (8)), by 2(1 + β)/((1 + 2β)η) (D3).", "It falls, by 2(1 + β)/((1 + 2β)η)."),
+        ("On graphs (D8) it lies below (unlimited, D5), f(D3).", "On graphs it lies below (unlimited), f(D3)."),
+        ("On images (D1 to D3, D5) it falls.", "On images it falls."),
+        ("On images (D2, D5; decay 1) it falls (at η; D4).", "On images (decay 1) it falls (at η)."),
         ("SGD (all of them do) and f(x)", "SGD and f(x)"),
         ("never closed (as it is", "never closed (as it is"),
     ],
