@@ -69,6 +69,7 @@ def environment() -> Environment:
         join_words=text.join,
         ranges=text.ranges,
         short_commits=text.short_commits,
+        first_sentence=text.first_sentence,
         capitalize_first=lambda sentence: sentence[:1].upper() + sentence[1:],
         slug=drawing.slug,
         accepted=drawing.accepted_text,

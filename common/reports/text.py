@@ -16,6 +16,7 @@ from common.reports.mathematics import with_mathematics
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _DASH = re.compile(" ([–—−]) ")
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 _INDEX = re.compile("([‖⁰¹²³⁴⁵⁶⁷⁸⁹])_")  # an index, which Markdown takes for the beginning of emphasis
 _EXPONENT = re.compile(r"[-−]?\d+(?:\.\d+)?e[-+−]?\d+")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -123,6 +124,11 @@ def brief(statement: str) -> str:
             elif depth == 0:
                 kept.append(inside)
     return "".join(kept) if depth == 0 else statement
+
+
+def first_sentence(text: str) -> str:
+    """The text up to the first stop, question or exclamation mark before a capital."""
+    return _SENTENCE_END.split(text, maxsplit=1)[0]
 
 
 def shared_beginning(sentences: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from common.reports.sanitise import sanitised
 from common.reports.text import (
     brief,
     duration,
+    first_sentence,
     interval_text,
     markdown,
     math_to_mathml,
@@ -105,6 +106,12 @@ def test_what_statements_begin_with_together_is_said_once() -> None:
     assert shared_beginning(["At 5 %, it falls.", "At 5 %, it rises."]) == ""
     inside = "On the large network (thin, with a"
     assert shared_beginning([f"{inside} b), it falls.", f"{inside} c), it rises."]) == ""
+
+
+def test_a_card_says_the_first_sentence_of_the_answer() -> None:
+    first = "Much less, at 0.5 (Liao et al. have more)."
+    assert first_sentence(f"{first}\nNo bound holds.") == first
+    assert first_sentence("Not yet") == "Not yet"
 
 
 @pytest.mark.parametrize(
