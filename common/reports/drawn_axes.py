@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element
 
 FACE, GRID = "#fefefe", "#dbe0e6"  # of common.figures.style, which a site is built without
@@ -146,36 +146,61 @@ def number(label: str) -> float | None:
     return float(power[1] or 1) * float(power[2]) ** float(power[3]) if power else None
 
 
+class _Letter(NamedTuple):
+    """A letter, or a few, of a label; `moved` says whether it is raised, "^", or lowered, "_"."""
+
+    place: float
+    height: float
+    text: str
+    moved: str = ""
+
+
 def flat_text(element: Element) -> str:
     """The text of a label on one line: "10^{3}", "‖A‖_{2}" for letters that are raised or lowered, "√(…)" for roots."""
-    spans = [(span, style_of(span)) for span in element.iter(f"{SVG}tspan")]
+    spans = list(element.iter(f"{SVG}tspan"))
     if not spans:
         return "".join(element.itertext()).strip()
-    sizes = [float(style.get("font-size", "10px").removesuffix("px")) for _, style in spans]
-    line = float(spans[sizes.index(max(sizes))][0].get("y", "0"))
-    letters: list[tuple[float, float, str, str]] = []  # place along the line, height, letter, and how it is moved
-    for (span, _), size in zip(spans, sizes, strict=True):
+    letters = _letters(spans)
+    for bar in element.iter(f"{SVG}rect"):
+        letters = _with_bar(letters, bar)
+    return _on_a_line(letters)
+
+
+def _letters(spans: Sequence[Element]) -> list[_Letter]:
+    """The letters of a label's spans; those in smaller type lie above or below the line of the largest."""
+    sizes = [float(style_of(span).get("font-size", "10px").removesuffix("px")) for span in spans]
+    line = float(spans[sizes.index(max(sizes))].get("y", "0"))
+    letters = []
+    for span, size in zip(spans, sizes, strict=True):
         places, height = [float(place) for place in span.get("x", "0").split()], float(span.get("y", "0"))
         moved = "" if size > max(sizes) - 0.5 else "^" if height < line else "_"
         text = span.text or ""
         places += places[-1:] * (len(text) - len(places))
-        letters += [(place, height, letter, moved) for place, letter in zip(places, text, strict=False)]
-    for bar in element.iter(f"{SVG}rect"):
-        start, height = float(bar.get("x", "0")), float(bar.get("y", "0"))
-        end = start + float(bar.get("width", "0")) - 1
-        if height < min(place[1] for place in letters):  # over what stands under a root
-            letters += [(start, height, "√(", ""), (end, height, ")", "")]
-            continue
-        letters.append(((start + end) / 2, height, "/", ""))  # of a fraction
-        letters = [
-            (start if one[1] < height else end, *one[1:]) if start <= one[0] <= end and one[2] != "/" else one
-            for one in letters
-        ]
+        letters += [_Letter(place, height, letter, moved) for place, letter in zip(places, text, strict=False)]
+    return letters
+
+
+def _with_bar(letters: Sequence[_Letter], bar: Element) -> list[_Letter]:
+    """The letters with a root's sign around what its bar is over, or a fraction's before what its bar is over."""
+    start, height = float(bar.get("x", "0")), float(bar.get("y", "0"))
+    end = start + float(bar.get("width", "0")) - 1
+    if height < min(letter.height for letter in letters):
+        return [*letters, _Letter(start, height, "√("), _Letter(end, height, ")")]
+
+    def aside(letter: _Letter) -> _Letter:
+        part = start <= letter.place <= end and letter.text != "/"
+        return letter._replace(place=start if letter.height < height else end) if part else letter
+
+    return [*map(aside, letters), _Letter((start + end) / 2, height, "/")]
+
+
+def _on_a_line(letters: Sequence[_Letter]) -> str:
+    """Letters in the order of their places; those moved together stand in braces, lowered before raised ones."""
     written = ""
-    for small, run in groupby(sorted(letters, key=lambda one: one[0]), lambda one: bool(one[3])):
+    for small, run in groupby(sorted(letters, key=lambda letter: letter.place), lambda letter: bool(letter.moved)):
         together = list(run)
         for sign in "_^" if small else ("",):
-            text = "".join(letter for _, _, letter, moved in together if moved == sign)
+            text = "".join(letter.text for letter in together if letter.moved == sign)
             written += f"{sign}{{{text}}}" if sign and text else text
     return written.strip()
 
