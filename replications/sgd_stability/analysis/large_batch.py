@@ -32,6 +32,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     table["training_accuracy"], table["test_accuracy"] = 1 - end["training_error"], 1 - end["test_error"]
     table["error_gap"] = end["test_error"] - end["training_error"]
     table["loss_gap"] = end["test_loss"] - end["training_loss"]
+    table["test_loss"] = end["test_loss"]
     crossing = records[records["kind"] == "crossing"].set_index("run")
     for prefix, rows in (("", end), ("crossing_", crossing)):
         for epsilon, suffix in EPSILONS.items():
@@ -41,6 +42,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         table[f"{prefix}log10_trace"] = _log10(rows["trace"])
         table[f"{prefix}training_loss"] = rows["training_loss"]
         table[f"{prefix}log10_training_loss"] = _log10(rows["training_loss"])
+    table["crossing_test_accuracy"], table["crossing_test_loss"] = 1 - crossing["test_error"], crossing["test_loss"]
     table["regime_reached"] = (end["training_error"] <= FITTED).reindex(table.index, fill_value=False)
     return table
 
