@@ -42,6 +42,11 @@ class Picture:
     published: bool = False
     commit: str | None = None
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Experiment and name."""
+        return self.entry.experiment, self.entry.name
+
     def file(self, kind: str) -> Path | None:
         """The file of a kind (svg, png, csv), if it is there."""
         name = getattr(self.entry, kind)
@@ -100,33 +105,43 @@ class Evidence:
 
     @cached_property
     def figures(self) -> list[Picture]:
-        """This machine's figures; those of experiments without a result here as published at the largest scale."""
-        entries = read_list(self.folder / "figures.json", FigureEntry)
-        live = [Picture(entry, self.folder, self.scale) for entry in entries]
-        known = {(picture.entry.experiment, picture.entry.name): picture for picture in live}
+        """Each figure at the scale that its claims are told at: this machine's, or as published at a larger scale.
+
+        Figures of experiments without a result here are those that were published.
+        """
+        known = {picture.key: picture for picture in self._drawn_here}
         for key, picture in self._published_figures.items():
-            if key[0] not in self.computed:
+            if picture.entry.experiment not in self.computed or scale_rank(picture.scale) > scale_rank(self.scale):
                 known[key] = picture
         return list(known.values())
 
     @cached_property
-    def larger_figures(self) -> list[Picture]:
-        """Published figures of a larger scale than this machine's, of experiments that have a result here."""
+    def smaller_figures(self) -> list[Picture]:
+        """This machine's figures of which others are published at a larger scale."""
         return [
             picture
-            for picture in self._published_figures.values()
-            if picture.entry.experiment in self.computed and scale_rank(picture.scale) > scale_rank(self.scale)
+            for picture in self._drawn_here
+            if picture not in self.figures and picture.entry.experiment in self.computed
         ]
+
+    def smaller_of(self, picture: Picture) -> Picture | None:
+        """The same figure as this machine drew it at a smaller scale."""
+        return next((own for own in self.smaller_figures if own.key == picture.key), None)
 
     def stem(self, picture: Picture) -> str:
         """The name of a picture's files beside the page, without what they end in."""
         name = f"{picture.entry.experiment}-{picture.entry.name}"
-        return f"published-{picture.scale}-{name}" if picture in self.larger_figures else name
+        return f"{picture.scale}-{name}" if picture in self.smaller_figures else name
 
     @cached_property
-    def foremost_figures(self) -> dict[str, Picture]:
-        """EXPERIMENT/NAME of each figure, drawn at the scale that its claims are told at: the largest that there is."""
-        return {f"{one.entry.experiment}/{one.entry.name}": one for one in [*self.figures, *self.larger_figures]}
+    def named_figures(self) -> dict[str, Picture]:
+        """The figures by EXPERIMENT/NAME."""
+        return {"/".join(picture.key): picture for picture in self.figures}
+
+    @cached_property
+    def _drawn_here(self) -> list[Picture]:
+        entries = read_list(self.folder / "figures.json", FigureEntry)
+        return [Picture(entry, self.folder, self.scale) for entry in entries]
 
     @cached_property
     def _published_figures(self) -> dict[tuple[str, str], Picture]:

@@ -83,7 +83,7 @@ def _row(paper_dir: Path, scale: str, root: Path) -> PaperRow:
     evidence = Evidence(paper_dir, scale, root)
     site = root / "reports" / "site"
     claims = {claim.id: claim for claim in evidence.claims}
-    figures = evidence.foremost_figures
+    figures = evidence.named_figures
     wanted = [finding.figure for finding in evidence.paper.findings if finding.figure in figures] + list(figures)
     pictures = [(_svg(evidence, figures[name]), figures[name].entry.title or name) for name in wanted]
     shown = next((picture for picture in pictures if (site.parent / picture[0]).is_file()), None)
@@ -113,7 +113,7 @@ def _glance(rows: list[PaperRow], figure: str | None) -> Glance | None:
     """A figure PAPER/EXPERIMENT/NAME beside a statement, where a page shows it."""
     paper, _, name = (figure or "").partition("/")
     evidence = next((row.evidence for row in rows if row.evidence.name == paper), None)
-    picture = evidence.foremost_figures.get(name) if evidence else None
+    picture = evidence.named_figures.get(name) if evidence else None
     if evidence is None or picture is None:
         return None
     address, stem = _svg(evidence, picture), evidence.stem(picture)

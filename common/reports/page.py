@@ -89,13 +89,12 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
     beside.mkdir(parents=True, exist_ok=True)
     figures = _figures(evidence, beside)
     story = _story(evidence, beside, figures)
-    larger = [_view(evidence, picture, beside) for picture in evidence.larger_figures]
+    smaller = [_view(evidence, picture, beside) for picture in evidence.smaller_figures]
     claims = write_verdict_pages(evidence, beside, _beside(story, figures))
-    _forget_others(beside, [*figures.values(), *larger], bool(story.notebook), claims)
+    _forget_others(beside, [*figures.values(), *smaller], bool(story.notebook), claims)
     path = beside.parent / f"{evidence.name}.html"
     rows = {row.id: row for row in evidence.claims}
-    views = {view.anchor: view for view in [*figures.values(), *larger]}
-    drawn = {name: views[f"figure-{evidence.stem(picture)}"] for name, picture in evidence.foremost_figures.items()}
+    drawn = {name: figures[picture.key] for name, picture in evidence.named_figures.items()}
     told = tell_findings(
         evidence.paper.findings, rows, drawn, lambda name: f"#claim-{name}", evidence.deviation_addresses("")
     )
@@ -121,7 +120,7 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
             for key, view in figures.items()
             if key not in story.figures
         ],
-        larger_figures=larger,
+        smaller_figures=smaller,
         shown_figures={view.entry.name: view.anchor for view in reversed(figures.values())},
         outcomes=_outcomes(evidence.runs),
         unsettled=_unsettled(evidence.runs),
@@ -141,7 +140,7 @@ def _beside(story: Story, figures: dict[tuple[str, str], FigureView]) -> dict[st
 
 def _figures(evidence: Evidence, beside: Path) -> dict[tuple[str, str], FigureView]:
     """Every figure by (experiment, name), its files copied beside the page."""
-    pictures = {(picture.entry.experiment, picture.entry.name): picture for picture in evidence.figures}
+    pictures = {picture.key: picture for picture in evidence.figures}
     sizes = {key: path.stat().st_size for key, picture in pictures.items() if (path := picture.file("svg"))}
     inline = set(sizes)
     for key in sorted(sizes, key=lambda item: -sizes[item]):

@@ -266,16 +266,22 @@ def test_an_experiment_without_a_result_here_shows_its_published_figures(checkou
     text = outline(page).text
     assert "fig3, workstation scale" in text
     assert "Figure 3: gap and metric over batch sizes" not in text
-    assert "Published figures of a larger scale" not in text
+    assert "This machine's figures" not in text
 
 
-def test_a_live_figure_does_not_hide_a_published_one_of_a_larger_scale(checkout: Path, tmp_path: Path) -> None:
+def test_the_story_shows_a_figure_at_the_scale_of_its_verdicts_and_this_machines_below(
+    checkout: Path, tmp_path: Path
+) -> None:
     root = copy(checkout, tmp_path)
     page = build_page(root / "replications" / "pacgen", "laptop", root)
-    text = outline(page).text
-    assert "Figure 3: gap and metric over batch sizes" in text
-    assert "fig3, workstation scale" in text.split("Published figures of a larger scale")[1]
-    assert (page.parent / "pacgen" / "published-workstation-batch_size-fig3.svg").is_file()
+    html = page.read_text()
+    story, own = html.split("This machine's figures, laptop scale")
+    assert 'id="figure-batch_size-fig3"' in story
+    assert "fig3, workstation scale" in story
+    assert 'href="#figure-laptop-batch_size-fig3"' in story
+    assert 'id="figure-laptop-batch_size-fig3"' in own
+    assert "Figure 3: gap and metric over batch sizes" in own
+    assert (page.parent / "pacgen" / "laptop-batch_size-fig3.svg").is_file()
 
 
 def test_records_that_were_published_as_metrics_alone_are_said_to_be_elsewhere(

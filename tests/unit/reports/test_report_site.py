@@ -84,9 +84,10 @@ def test_a_figure_of_a_finding_is_shown_at_the_top_without_its_bytes(checkout: P
 
 
 def test_beside_a_finding_stands_the_figure_of_the_largest_scale(page: Path) -> None:
-    name, top = "published-workstation-batch_size-fig3", page.read_text().split('id="story"')[0]
-    assert f'src="pacgen/{name}.svg"' in top
-    assert f'href="#figure-{name}"' in top
+    assert 'href="#figure-batch_size-fig3"' in page.read_text().split('id="story"')[0]
+    published = page.parents[1] / "published" / "workstation" / "pacgen"
+    drawn = next(path for path in published.rglob("*.svg") if "fig3" in path.name)
+    assert (page.parent / "pacgen" / "batch_size-fig3.svg").read_bytes() == drawn.read_bytes()
 
 
 def test_a_figure_has_its_verdicts_beside_it(page: Path) -> None:
@@ -115,14 +116,11 @@ def test_the_index_has_a_card_a_replication_what_we_know_and_a_line_a_claim(inde
     found, html = outline(index), index.read_text()
     assert "Does the metric follow the gap?" in found.text
     assert "Believe: Larger batches give a larger metric: their ranks correlate by 0.83" in found.text
-    assert any(
-        '<image href="site/pacgen/published-workstation-batch_size-fig3.svg"' in card
-        for card in html.split('class="picture"')[1:]
-    )
+    assert any('<image href="site/pacgen/batch_size-fig3.svg"' in card for card in html.split('class="picture"')[1:])
     known = html.split('id="synthesis"')[1].split("</section>")[0]
     assert "With care:" in known
-    assert 'href="site/pacgen.html#figure-published-workstation-batch_size-fig3"' in known
-    assert '<image href="site/pacgen/published-workstation-batch_size-fig3.svg"' in known
+    assert 'href="site/pacgen.html#figure-batch_size-fig3"' in known
+    assert '<image href="site/pacgen/batch_size-fig3.svg"' in known
     assert 'href="site/pacgen/fig3-gap-and-metric-agree.html"' in known
     assert html.count('<li class="entry ') == 3 * len(samples.VERDICTS)
 
@@ -167,7 +165,7 @@ def test_a_page_shows_story_figures_deviations_coverage_outcomes_provenance_and_
         "make reports SCALE=laptop",
     ):
         assert expected in found.text, expected
-    assert page.read_text().count("<figure ") == 6  # with one published at a larger scale
+    assert page.read_text().count("<figure ") == 6  # with this machine's of one published at a larger scale
     assert len([tag for tag, attributes in found.elements if tag == "svg" and "viewbox" in attributes]) >= 4
 
 
@@ -188,7 +186,7 @@ def test_figures_follow_the_colours_of_the_page(page: Path) -> None:
 def test_the_files_of_a_figure_and_the_notebook_lie_beside_the_page(page: Path) -> None:
     beside = page.with_suffix("")
     names = {path.name for path in beside.iterdir()}
-    assert {f"batch_size-fig3.{kind}" for kind in ("svg", "png", "csv")} | {"report.ipynb"} <= names
+    assert {f"laptop-batch_size-fig3.{kind}" for kind in ("svg", "png", "csv")} | {"report.ipynb"} <= names
     cells = json.loads((beside / "report.ipynb").read_text())["cells"]
     assert any(cell.get("outputs") for cell in cells)
 
@@ -233,8 +231,7 @@ def test_files_of_figures_that_are_gone_are_removed(checkout: Path, tmp_path: Pa
     page_of(root)
     beside = (root / "reports" / "site" / "pacgen").iterdir()
     names = {path.name for path in beside if path.suffix not in (".html", ".pdf")}
-    published = "published-workstation-batch_size-fig3.svg"
-    assert names == {f"batch_size-fig3.{kind}" for kind in ("svg", "png", "csv")} | {published}
+    assert names == {f"laptop-batch_size-fig3.{kind}" for kind in ("svg", "png", "csv")} | {"batch_size-fig3.svg"}
 
 
 def test_runs_whose_reasons_differ_in_numbers_alone_are_listed_together(fresh: Callable[..., Path]) -> None:
