@@ -101,8 +101,8 @@ paper.figure(
     "table2",
     ["table2-small-batches-test-better"],
     title="Table 2 · training and test accuracy",
-    see="Both arms fit the training images; on test images the small batches are ahead in every seed, by accuracy: their "
-    "test loss is higher in every seed, for they are the surer of their errors.",
+    see="Both arms fit the training images; on test images the small batches are ahead in every seed, by "
+    "accuracy; their test loss is higher in every seed.",
     printed="With a tenth of the images the test accuracies are lower and lie further apart than in Table 2.",
 )
 
