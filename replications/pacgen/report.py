@@ -210,8 +210,8 @@ paper.figure(
     "fig4",
     ["fig4-gap-grows-*", "fig4-psi-grows-*"],
     see="Without momentum the gap grows the faster the smaller the batch, against the paper. With momentum it does "
-    "from batches of 8 on; three of five networks with batches of 4 are not fitted (open markers). Ψ grows along training "
-    "and shows no trend over the batch size.",
+    "from batches of 8 on; three of five networks with batches of 4 are not fitted (open markers). Ψ grows along "
+    "training and shows no trend over the batch size.",
     printed="The printed figure has all 50,000 images and one reading of the momentum.",
 )
 
