@@ -138,14 +138,22 @@ paper.figure(
 paper.figure(
     "fig4_late",
     [
-        "late-no-decay-*",
-        "late-small-decay-*",
+        "late-no-decay-is-stable",
+        "late-small-decay-fluctuates",
         "late-large-decay-*",
         "late-noise-injection-is-*",
         "late-noise-injection-groks",
     ],
     see="Training (red) is at 99 % after hundreds of steps, validation (blue) after thousands or not at all.",
     printed="The talk gives neither values nor seeds; the modulus here is 59.",
+)
+
+# %%
+paper.figure(
+    "fig4_late_long",
+    ["late-no-decay-stays-below-100", "late-small-decay-stays-below-100"],
+    title="Fig. 4a and b · ten times as long as large decay takes",
+    printed="The talk does not say how long its runs are.",
 )
 
 # %% [markdown]
