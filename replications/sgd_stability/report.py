@@ -519,9 +519,9 @@ paper.figure(
     "size_independence",
     ["size-independence-*"],
     title="The Frobenius norm over the size of the network and the batch",
-    see="Left: the bound does not change with the number of parameters; ‖H‖_F grows, by 1.5 (1.3 to 1.9) from width 32 to "
-    "256 and by 1.8 to 512, on the 100 images of laptop scale by some 15 % to 256. Right: both grow with the batch; the "
-    "norm is nearest to the bound at 16, not at 2, and gradient descent's own (green) is far above.",
+    see="Left: the bound does not change with the number of parameters; ‖H‖_F grows, by 1.5 (1.3 to 1.9) from width 32 "
+    "to 256 and by 1.8 to 512, on the 100 images of laptop scale by some 15 % to 256. Right: both grow with the batch; "
+    "the norm is nearest to the bound at 16, not at 2, and gradient descent's own (green) is far above.",
     printed="The print's networks and settings are not stated.",
 )
 
