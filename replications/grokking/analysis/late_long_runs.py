@@ -25,5 +25,5 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """Accuracy over steps without decay, with small and with large decay."""
     shown = {arm: name for arm, name in PANELS.items() if (records["arm"] == arm).any()}
-    title = "Figure 4 with a long delay, longer runs · accuracy modulo {modulus}"
+    title = "Figure 4, longer runs · modulo {modulus}"
     return {"fig4_late_long": accuracy_panels(records, "arm", shown, title, deviation="D11")}
