@@ -154,8 +154,8 @@ paper.figure(
     ["late-no-decay-stays-below-100", "late-small-decay-stays-below-100"],
     title="Fig. 4a and b · ten times as long as large decay takes",
     see="With a little decay all ten networks come to 100 %, after 14,000 to 23,000 steps; without any they stay at "
-    "42 % at most. There is no verdict: looked at every 250 steps, large decay is not told to be ten times as late as its "
-    "fit.",
+    "42 % at most. There is no verdict: looked at every 250 steps, large decay is not told to be ten times as late as "
+    "its fit.",
     printed="The talk does not say how long its runs are.",
 )
 
