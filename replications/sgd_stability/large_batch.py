@@ -24,6 +24,9 @@ class Parameters(ClassifierParameters):
     batch_size: int = Field(256, ge=1, unit="images", description="images a step", source=f"{KESKAR}: 256 or 10 %")
     learning_rate: float = Field(1e-3, gt=0, description="of ADAM", source="its default, which the authors take")
     epochs: int = Field(40, ge=1, unit="epochs", description="length of training", source="deviation D41")
+    decay_from: float = Field(
+        1, ge=0, le=1, description="share of training after which the rate falls linearly to 0", source="deviation D41"
+    )
     own_streams: bool = Field(False, description="own initial weights and batches for this arm", source="control")
     crossing_loss: float = Field(
         0.05,
@@ -97,11 +100,17 @@ class _Training:
         batches = orders.split(self.setting.batch_size, 1)
         watch = LossWatch(len(batches), CHECKS)
         for number, chosen in enumerate(batches, start=1):
+            self.adam.param_groups[0]["lr"] = self._rate(self.epoch + (number - 1) / len(batches))
             watch.add(self._step(chosen))
             if watch.due(number):
                 self._look_for_crossing(watch.take(), self.epoch + number / len(batches))
             self.context.progress(self.epoch + number / len(batches), self.setting.epochs)
         self.epoch += 1
+
+    def _rate(self, epoch: float) -> float:
+        """The learning rate: constant, then falling linearly to 0 at the end."""
+        left, falling = 1 - epoch / self.setting.epochs, 1 - self.setting.decay_from
+        return self.setting.learning_rate * (1 if left >= falling else left / falling)
 
     def _step(self, chosen: torch.Tensor) -> torch.Tensor:
         pairs = list(zip(self.splits, chosen, strict=True))
