@@ -36,7 +36,8 @@ COLUMNS = {
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run, indexed by `run`.
 
-    `…_published` are distances |ours/published − 1| from Table 1 at the run's decay, infinite where it has no line.
+    `log10_…_per_nat` is of the curvature over the training loss, with which it falls near a fit. `…_published` are
+    distances |ours/published − 1| from Table 1 at the run's decay, infinite where it has no line.
     """
     final = records[records["kind"] == "final"].set_index("run")
     sums = spectral_sums(records)
@@ -46,6 +47,9 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
             **gaps_and_curvature(final),
             "trace_moments_mean": sums["trace_moments"] / size,
             "trace_squared_moments_mean": sums["trace_squared_moments"] / size,
+            "log10_training_loss": np.log10(final["training_loss"]),
+            "log10_sharpness_per_nat": np.log10(final["sharpness"] / final["training_loss"]),
+            "log10_trace_per_nat": np.log10(final["trace"] / final["training_loss"]),
             "negative_share": sums["negative_share"],
             "log_determinant_error": sums["log_determinant_d3_error"],
             **equations(final, sums),
