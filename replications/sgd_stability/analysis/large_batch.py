@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import MARKERS, PALETTE, note, subplots
+from common.figures import IN_REGIME, MARKERS, PALETTE, note, subplots
+from common.figures.standing import hollow_markers
 
 FITTED = 0.01
 """Share of wrong training labels up to which a run counts as trained (Table 2: 0.1 to 1.7 %)."""
@@ -75,8 +76,8 @@ def _sharpness(rows: pd.DataFrame, network: str) -> Figure:
         part = rows[rows["kind"] == kind]
         for number, epsilon in enumerate(EPSILONS if kind == "end" else list(EPSILONS)[:1]):
             for place, arm in enumerate(ARMS):
-                values = part.loc[part["arm"] == arm, f"sharpness_{epsilon}"].clip(lower=TINY)
-                _seeds(axis, 3 * number + place, values, place)
+                chosen = part[part["arm"] == arm]
+                _seeds(axis, 3 * number + place, chosen[f"sharpness_{epsilon}"].clip(lower=TINY), place, chosen)
                 if kind == "end":
                     _reported(axis, 3 * number + place, REPORTED[network][epsilon][place])
         axis.set_yscale("log")
@@ -93,7 +94,8 @@ def _accuracies(rows: pd.DataFrame, network: str) -> Figure:
     end = rows[rows["kind"] == "end"]
     for axis, (split, column) in zip(axes, {"training": "training_error", "test": "test_error"}.items(), strict=True):
         for place, arm in enumerate(ARMS):
-            _seeds(axis, place, 100 * (1 - end.loc[end["arm"] == arm, column]), place)
+            chosen = end[end["arm"] == arm]
+            _seeds(axis, place, 100 * (1 - chosen[column]), place, chosen)
             _reported(axis, place, REPORTED[network][split][place])
         axis.set_xticks(range(2), list(ARMS.values()))
         axis.set(title=f"Table 2, {network}: {split}", xlim=(-0.6, 1.6))
@@ -108,12 +110,13 @@ def _legend(figure: Figure, axes: Axes) -> None:
     figure.legend(*zip(*named, strict=True), loc="outside upper center", ncols=3)
 
 
-def _seeds(axes: Axes, place: float, values: pd.Series, arm: int) -> None:
-    """A column of points, one a seed, and a bar at their mean (of logarithms on a logarithmic axis)."""
+def _seeds(axes: Axes, place: float, values: pd.Series, arm: int, rows: pd.DataFrame) -> None:
+    """A column of points, one a seed; hollow if its run is outside its regime."""
     style: dict[str, Any] = {"color": PALETTE[arm], "marker": MARKERS[arm], "linestyle": "none", "alpha": 0.75}
     offsets = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(len(values))
     label = list(ARMS.values())[arm] if place < 2 else f"_{arm}"
-    axes.plot(place + offsets, values.to_numpy(), label=label, markersize=5.5, **style)
+    (line,) = axes.plot(place + offsets, values.to_numpy(), label=label, markersize=5.5, **style)
+    hollow_markers(axes, line, (rows["standing"] == IN_REGIME).to_numpy())
 
 
 def _reported(axes: Axes, place: float, value: float) -> None:
