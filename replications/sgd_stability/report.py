@@ -129,9 +129,9 @@ paper.figure(
         "test-loss-at-equal-training-loss-c1",
     ],
     title="Table 2 · C1: training and test accuracy",
-    see="The flatter small batches test worse here, by 11 points at the end and where both first pass 0.05 nats, against "
-    "the print, and worse still by test loss. Batches of 12 are 0.4 % of the images, as the print's 256 are 0.5 %, but "
-    "noisier steps at one learning rate.",
+    see="The flatter small batches test worse here, by 11 points at the end and where both first pass 0.05 nats, "
+    "against the print, and worse still by test loss. Batches of 12 are 0.4 % of the images, as the print's 256 are "
+    "0.5 %, but noisier steps at one learning rate.",
     printed="Diamonds are Table 2's numbers for all of CIFAR-10.",
 )
 
