@@ -94,7 +94,7 @@ paper.figure(
     see="Before the edge both fall together; at the first crossing they still do for most of a hundred steps; a "
     "hundred steps after λ₁ came to 2/η the model diverges while the loss goes on falling. On 5,000 images (paper "
     "scale) λ₁ is there at 1.05 to 1.06 times 2/η and the loss rises by 12 to 17 % and falls back; the model leaves it "
-    "after 58 to 75 steps, in two of five seeds to end 5 and 6 % above its start. Where the last panel is headed 'at "
-    "the edge, λ₁ = 1.03 · 2/η', read '≥ 100 steps after λ₁ came to 2/η': λ₁ is higher there.",
+    "after 58 to 75 steps, in two of five seeds to end 5 and 6 % above its start. (The laptop's figure heads its last "
+    "panel 'at the edge, λ₁ = 1.03 · 2/η': it is a hundred steps later, where λ₁ is higher.)",
     printed="The moments and the length of a hundred steps are ours (D5).",
 )

@@ -60,9 +60,9 @@ paper.figure(
 )
 
 # %% [markdown]
-# What is left over. At the kinks of ReLUs the Hessian lacks the jumps of the slope, and what they add is of the order
-# σ², as the main term is: making the noise smaller does not help there. It takes the directions of workstation scale to
-# resolve it.
+# What is left over. At the kinks of ReLUs the Hessian lacks the jumps of the slope. Where many units change their sign,
+# what they add is of the order σ², as the main term is, so that less noise does not help in the range that we tried;
+# the order of what is then left stays open even with the directions of workstation scale.
 
 # %%
 paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-with-kinks"])
@@ -205,9 +205,10 @@ paper.summary(
 paper.figure(
     "fig3",
     ["fig3-image-nso-trace-*", "fig3-image-nso-sharpness-*", "fig3-text-nso-trace-*", "fig3-text-nso-sharpness-*"],
-    see="At laptop scale the arms hardly differ. At workstation scale, on images, noise lowers Tr H and λ₁ of the "
-    "test loss and not those of the training loss, which fall as one trains on; on sentences Tr H of the test loss "
-    "goes to zero without noise, and below it with twice the epochs, which no theory of flat minima means.",
+    see="At laptop scale SGD, WP-SGD and NSO hardly differ; twice the epochs do, by two to seven times. At workstation "
+    "scale, on images, noise lowers Tr H and λ₁ of the test loss and not those of the training loss, which fall as one "
+    "trains on; on sentences Tr H of the test loss goes to zero without noise, and below it with twice the epochs, "
+    "which no theory of flat minima means.",
     printed="The talk's caption has ResNet-34 and BERT-Base, and its text states no length. Runs here take fewer steps "
     "than its authors' code, and the arm of equal cost is ours.",
 )
