@@ -567,6 +567,11 @@ def main() -> None:
             goes_on = "; the same command continues" if lasting else ""
             print(f"Stopped after {time.monotonic() - started:.0f} s{goes_on}.", file=sys.stderr)
         raise
+    except ModuleNotFoundError as error:
+        if debug or error.name != "torch":
+            raise
+        print("replicate: this computes and needs torch, which the environment lacks: make setup.", file=sys.stderr)
+        raise SystemExit(2) from None
     except (UserError, OSError) as error:
         if debug:
             raise

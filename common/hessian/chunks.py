@@ -155,6 +155,26 @@ def is_pair(data: Any) -> bool:
     return isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], torch.Tensor)
 
 
+def pair_of(batch: Any) -> tuple[Inputs, torch.Tensor]:
+    """A batch of a loader as inputs and targets.
+
+    Raises:
+        ValueError: it is no such pair.
+    """
+    if isinstance(batch, tuple | list) and len(batch) == 2 and isinstance(batch[1], torch.Tensor) and batch[1].ndim:
+        return batch[0], batch[1]
+    raise ValueError(
+        "Data are a tuple (inputs, targets), or batches of such pairs, of tensors; "
+        f"what was given holds {_told(batch)} where a pair is expected."
+    )
+
+
+def _told(batch: Any) -> str:
+    if isinstance(batch, torch.Tensor):
+        return f"a tensor of shape {tuple(batch.shape)}"
+    return f"a {type(batch).__name__}" + (f" of {len(batch)}" if isinstance(batch, tuple | list | dict) else "")
+
+
 def check_lengths(inputs: Inputs, targets: torch.Tensor) -> None:
     """
     Raises:
@@ -180,12 +200,13 @@ def chunks_of(data: Any, size: int, device: torch.device) -> Chunks:
         data: also what makes chunks itself: `Streamed`, `Distributed`, `Divided`, or chunks, which are used again.
 
     Raises:
-        ValueError: inputs without targets or the other way round, or no example.
+        ValueError: neither a pair of inputs and targets nor batches of such pairs, inputs without targets or the
+            other way round, or no example.
     """
     if isinstance(data, Data):
         return data.chunks_of(size, device)
     chunks: list[Chunk] = []
-    for inputs, targets in [data] if is_pair(data) else data:
+    for inputs, targets in [data] if is_pair(data) else map(pair_of, data):
         check_lengths(inputs, targets)
         chunks.extend(cut(inputs, targets, size, device, len(chunks)))
     if not chunks:

@@ -9,18 +9,21 @@ E v ∘ Hv with random signs v, whose entries are noisy and may be negative.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import nn
 from torch.nn import functional
 
+from common.hessian.choices import Of, one_of
 from common.hessian.estimates import Estimate
 from common.hessian.functional_hessian import FunctionalHessian
 from common.hessian.per_sample import chunk_linearisations, curvature_squares, units
 from common.hessian.problem import Problem
-from common.hessian.products import Hessian
+from common.hessian.products import Hessian, require_problem
 from common.hessian.random import generator, signs
+
+Method = Literal["auto", "exact", "monte carlo", "control variate"]
 
 CHUNK = 250
 """Examples a pass takes at once in the functions that take a model and inputs."""
@@ -45,9 +48,9 @@ class DiagonalEstimate:
 
 def diagonal(
     problem: Problem,
-    of: Literal["hessian", "ggn"] = "hessian",
+    of: Of = "hessian",
     *,
-    method: Literal["auto", "exact", "monte carlo", "control variate"] = "auto",
+    method: Method = "auto",
     draws: int = 16,
     seed: int = 0,
 ) -> DiagonalEstimate:
@@ -59,7 +62,7 @@ def diagonal(
         draws: of a Monte Carlo diagonal, at least 2.
 
     Raises:
-        ValueError: fewer than two draws.
+        ValueError: no such matrix or method, or fewer than two draws.
 
     Example:
         >>> model = nn.Linear(2, 1, bias=False)
@@ -67,6 +70,9 @@ def diagonal(
         >>> diagonal(problem).diagonal[0].round(decimals=4).tolist()
         [[4.0, 4.0]]
     """
+    require_problem(problem, "diagonal")
+    one_of(of, get_args(Of), "matrix")
+    one_of(method, get_args(Method), "method")
     if draws < 2:
         raise ValueError(f"{draws} draws: at least 2 are needed for a standard error.")
     as_ggn = of == "ggn" or problem.structure.piecewise_linear

@@ -11,14 +11,16 @@ Custom autograd functions have a backward pass, but seldom a forward derivative:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import get_args
 
 import torch
 
+from common.hessian.choices import Of, one_of
 from common.hessian.chunks import Chunk
 from common.hessian.forward_mode import forward_derivative
 from common.hessian.ggn_check import Push, way_to_push
 from common.hessian.problem import Problem
-from common.hessian.products import MEMORY_LIMIT, LinearOperator, RecordedGradient, recorded_gradient
+from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator, RecordedGradient, recorded_gradient
 from common.hessian.random import generator
 
 Middle = Callable[[torch.Tensor], torch.Tensor]
@@ -123,6 +125,21 @@ class GGN(LinearOperator):
 
     def _middle(self, outputs: torch.Tensor, chunk: Chunk) -> Middle:
         return partial(self.problem.curvature.product, outputs, chunk.targets)
+
+
+def curvature_matrix(problem: Problem, of: Of = "hessian", *, memory_limit: int = MEMORY_LIMIT) -> LinearOperator:
+    """The Hessian or the GGN, by name.
+
+    Raises:
+        ValueError: another name.
+
+    Example:
+        >>> problem = Problem(torch.nn.Linear(1, 1), torch.nn.MSELoss(), (torch.ones(4, 1), torch.zeros(4, 1)))
+        >>> curvature_matrix(problem, "ggn").name
+        'GGN'
+    """
+    one_of(of, get_args(Of), "matrix")
+    return (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
 
 
 def _forward_push(

@@ -20,14 +20,15 @@ the same for every i.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
+from common.hessian.choices import Of, one_of
 from common.hessian.estimates import Estimate
-from common.hessian.ggn import GGN
+from common.hessian.ggn import curvature_matrix
 from common.hessian.problem import Problem
-from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
+from common.hessian.products import MEMORY_LIMIT, LinearOperator, operator_of, require_problem
 from common.hessian.random import generator, normal
 
 Which = Literal["magnitude", "largest", "smallest"]
@@ -207,7 +208,7 @@ class Krylov:
 
 
 def eigenpairs(
-    operator: LinearOperator,
+    operator: LinearOperator | Problem,
     count: int = 1,
     *,
     which: Which = "magnitude",
@@ -224,6 +225,7 @@ def eigenpairs(
     further ones are so too if eigenvalues closer to each other than their errors (multiple ones) count once.
 
     Args:
+        operator: a problem stands for its Hessian.
         which: largest magnitude, largest, or smallest (most negative) eigenvalues.
         relative_error: wanted error over |value|, for each.
         products: the most to make.
@@ -233,7 +235,7 @@ def eigenpairs(
             (thick restart), for a few more products and the same guarantee; `count` + 5 vectors it takes at least.
 
     Raises:
-        ValueError: `count` is not between 1 and P, or the start vector is zero or not finite.
+        ValueError: `count` is not between 1 and P, no such `which`, or the start vector is zero or not finite.
 
     Example:
         >>> model = torch.nn.Linear(2, 1, bias=False)
@@ -242,6 +244,8 @@ def eigenpairs(
         >>> [round(value, 4) for value in found.values.tolist()]
         [4.0, 1.0]
     """
+    operator = operator_of(operator)
+    one_of(which, get_args(Which), "end of the spectrum")
     first = operator.problem.random_normal(generator(seed)) if start is None else start
     before = operator.cost
     found = lanczos(
@@ -354,7 +358,7 @@ def _error_bounds(
 
 def sharpness(
     problem: Problem,
-    of: Literal["hessian", "ggn"] = "hessian",
+    of: Of = "hessian",
     *,
     relative_error: float = 1e-3,
     products: int = 300,
@@ -382,7 +386,8 @@ def sharpness(
         >>> round(sharpness(problem).estimate.value, 4)
         4.0
     """
-    operator = (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
+    require_problem(problem, "sharpness")
+    operator = curvature_matrix(problem, of, memory_limit=memory_limit)
     found = eigenpairs(
         operator,
         which="largest",

@@ -59,8 +59,9 @@ class Problem:
         verified: what has been checked of it, and what is computed otherwise than the model has it (`verified.said`).
 
     Raises:
-        ValueError: empty data, NaN parameters or loss, a loss that is neither mean nor sum, examples that
-            influence each other, no parameters, mixed types or devices, a model spread over devices.
+        ValueError: empty data, NaN parameters or loss, a loss that is neither mean nor sum or that knows the weights
+            by another way than the outputs, examples that influence each other, no parameters, mixed types or
+            devices, a model spread over devices.
         RanksApart: several processes of which the weights differ, or one is gone.
 
     Example:
@@ -91,7 +92,8 @@ class Problem:
 
     def _prepare(self, data: Any, parameters: Iterable[str] | None, chunk: int | None) -> None:
         model = self.model
-        _check_model(model)
+        self._of_mode = _modules_of_mode(model)
+        _require_evaluation(self._of_mode)
         self.names, self.parameters = _selected(model, parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]
         self.size = sum(self.sizes)
@@ -133,10 +135,27 @@ class Problem:
                 "a mean over examples."
             )
         self._counted = counted_loss(self.loss_function, self._loss, outputs, self.chunks.classes())
+        self._require_loss_of_outputs(outputs, targets)
         self.reduction = "mean" if self._counted else reduction_of(self._loss, outputs, targets)
         self.outputs_per_example = outputs[0].numel()
         loss = self._counted or self._loss
         self.curvature: OutputCurvature = output_curvature(loss, self.summed_loss, outputs, targets)
+
+    def _require_loss_of_outputs(self, outputs: torch.Tensor, targets: torch.Tensor) -> None:
+        """Refuse a loss that knows the weights by another way than the outputs, and one that is not finite."""
+        with torch.enable_grad(), self.only_selected():
+            value = self._loss(outputs.detach().requires_grad_(), targets)
+            if self._counted is None and not value.isfinite().all():
+                raise ValueError("The loss of the first examples is NaN or infinite: look at their targets.")
+            if value.ndim or not value.requires_grad:
+                return
+            found = torch.autograd.grad(value, self.parameters, allow_unused=True)
+        reached = [name for name, slope in zip(self.names, found, strict=True) if slope is not None]
+        if reached:
+            raise ValueError(
+                f"The loss depends on {reached[0]} other than through the outputs (a penalty on the weights?): give "
+                "the loss of the outputs alone. A penalty λ‖w‖² adds 2λ to every eigenvalue of the Hessian."
+            )
 
     def _saved_of_an_example(self) -> float:
         """Bytes that a recorded forward pass keeps of one example, found out with two; 0 where there are few."""
@@ -173,6 +192,7 @@ class Problem:
             values: tensors in place of the parameters of these names (first names, of tied ones), for vmap and
                 forward derivatives.
         """
+        _require_evaluation(self._of_mode)
         tensors = None
         if values is not None:
             tensors = {place: values[name] for place, name in self._places.items() if name in values}
@@ -354,7 +374,9 @@ def _selected(model: nn.Module, names: Iterable[str] | None) -> tuple[list[str],
     if names is None:
         chosen = {name: parameter for name, parameter in known.items() if parameter.requires_grad}
     else:
-        wanted = set(names)
+        wanted = set() if isinstance(names, str) else set(names)
+        if not wanted or not all(isinstance(name, str) for name in wanted):
+            raise ValueError("`parameters` are names of the model's parameters, in a list.")
         missing = sorted(wanted - known.keys())
         if missing:
             raise ValueError(f"The model has no parameter {missing[0]!r}; tied parameters go by their first name.")
@@ -370,8 +392,13 @@ def _selected(model: nn.Module, names: Iterable[str] | None) -> tuple[list[str],
     return list(chosen), list(chosen.values())
 
 
-def _check_model(model: nn.Module) -> None:
-    for name, module in model.named_modules():
+def _modules_of_mode(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    """What makes another function of the model in training: BatchNorm and dropout, by name."""
+    return [(name, m) for name, m in model.named_modules() if isinstance(m, _BatchNorm | _DropoutNd)]
+
+
+def _require_evaluation(modules: Iterable[tuple[str, nn.Module]]) -> None:
+    for name, module in modules:
         if isinstance(module, _BatchNorm) and (module.training or module.running_mean is None):
             raise ValueError(
                 f"{name or 'model'} (BatchNorm) uses the statistics of the batch, so examples influence each other "

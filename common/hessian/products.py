@@ -239,6 +239,20 @@ class Hessian(LinearOperator):
         return state.derivative(self.problem.parameters, vector)
 
 
+def operator_of(operator: LinearOperator | Problem) -> LinearOperator:
+    """The operator itself; of a problem its Hessian."""
+    return Hessian(operator) if isinstance(operator, Problem) else operator
+
+
+def require_problem(problem: object, measure: str) -> None:
+    """
+    Raises:
+        TypeError: it is an operator of a problem.
+    """
+    if isinstance(problem, LinearOperator):
+        raise TypeError(f'{measure} takes the problem, and which matrix by name: {measure}(problem, "ggn").')
+
+
 def quadratic_forms_by_parameter(operator: LinearOperator, vector: torch.Tensor) -> dict[str, float]:
     """v_iᵀ A_ii v_i for the block of each parameter tensor i, other blocks of v set to zero; a product each.
 

@@ -18,7 +18,8 @@ import torch
 from common.hessian.deflation import Deflation, deflated
 from common.hessian.estimates import Accuracy, Estimate, average, square_root, widened
 from common.hessian.lanczos import Krylov, Product
-from common.hessian.products import LinearOperator
+from common.hessian.problem import Problem
+from common.hessian.products import LinearOperator, operator_of
 from common.hessian.random import generator
 
 FOUND = 1e-2
@@ -82,11 +83,12 @@ class Spectrum:
 
 
 def spectrum(
-    operator: LinearOperator, *, vectors: int = 4, steps: int = 64, seed: int = 0, deflate: bool = False
+    operator: LinearOperator | Problem, *, vectors: int = 4, steps: int = 64, seed: int = 0, deflate: bool = False
 ) -> Spectrum:
     """SLQ with `vectors` random starts of `steps` products each.
 
     Args:
+        operator: a problem stands for its Hessian.
         deflate: count the eigenpairs that a run has found exactly (see above): as good a density of half as many
             products where there are outliers. Holds their vectors [P], and a second time while a run lasts its basis.
 
@@ -102,7 +104,7 @@ def spectrum(
     """
     if vectors < 1 or steps < 1:
         raise ValueError(f"{vectors} vectors of {steps} steps were asked for: at least one of each is needed.")
-    source = generator(seed)
+    operator, source = operator_of(operator), generator(seed)
     before, made = operator.cost, operator.products
     known = deflated(operator, 0, source)
     values, rows = torch.empty(0, dtype=torch.float64), []
@@ -141,7 +143,7 @@ def _beside(operator: LinearOperator, known: Deflation) -> Product:
 
 
 def squared_frobenius_norm(
-    operator: LinearOperator,
+    operator: LinearOperator | Problem,
     *,
     relative_error: float = 0.05,
     budget: float = 1000.0,
@@ -151,6 +153,7 @@ def squared_frobenius_norm(
     """‖A‖²_F = E ‖A v‖² with random signs v.
 
     Args:
+        operator: a problem stands for its Hessian.
         deflate: dimensions of a space in which the norm is taken exactly first, at two products each
             (`deflation.py`): far fewer draws where a few eigenvalues outweigh the others. Holds so many vectors [P].
 
@@ -161,7 +164,7 @@ def squared_frobenius_norm(
         >>> squared_frobenius_norm(Hessian(problem)).value
         4.0
     """
-    source = generator(seed)
+    operator, source = operator_of(operator), generator(seed)
     before = operator.cost
     inside = deflated(operator, deflate, source)
     spent = operator.cost - before
@@ -177,7 +180,7 @@ def squared_frobenius_norm(
 
 
 def frobenius_norm(
-    operator: LinearOperator,
+    operator: LinearOperator | Problem,
     *,
     relative_error: float = 0.05,
     budget: float = 1000.0,
@@ -193,6 +196,7 @@ def frobenius_norm(
         >>> frobenius_norm(Hessian(problem)).value
         2.0
     """
+    operator = operator_of(operator)
     squared = squared_frobenius_norm(
         operator, relative_error=2 * relative_error, budget=budget, seed=seed, deflate=deflate
     )

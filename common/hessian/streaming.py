@@ -17,7 +17,19 @@ from typing import Any
 
 import torch
 
-from common.hessian.chunks import FEW, Chunk, Chunks, Data, Inputs, check_lengths, cut, is_pair, map_inputs, take
+from common.hessian.chunks import (
+    FEW,
+    Chunk,
+    Chunks,
+    Data,
+    Inputs,
+    check_lengths,
+    cut,
+    is_pair,
+    map_inputs,
+    pair_of,
+    take,
+)
 
 
 class Streamed(Data):
@@ -68,7 +80,7 @@ class StreamedChunks(Chunks):
         self._sums = array("I"), array("I")  # of inputs and targets of each example
         self._passes = 1
         self.lengths = []
-        for inputs, targets in self._read():
+        for inputs, targets in map(pair_of, self._read()):
             check_lengths(inputs, targets)
             if not self._batches and len(targets):
                 few = slice(0, FEW)

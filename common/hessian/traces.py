@@ -12,19 +12,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
+from common.hessian.choices import Of, one_of
 from common.hessian.estimates import Accuracy, Estimate, average
-from common.hessian.ggn import GGN
+from common.hessian.ggn import curvature_matrix
 from common.hessian.per_sample import chunk_linearisations, curvature_forms, units
 from common.hessian.probes import PASS_COST, hessian_quadratic_forms, numbers_of_others, probed_names
 from common.hessian.problem import Problem
-from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator
+from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator, operator_of, require_problem
 from common.hessian.random import generator, signs, skip
 
-Of = Literal["hessian", "ggn"]
 Method = Literal["auto", "exact", "output signs", "sample signs", "hutchinson"]
 
 EXACT_UP_TO = 8.0
@@ -65,7 +65,7 @@ def trace(
         beside: a known number that the value will be added to; the relative error is that of the sum.
 
     Raises:
-        ValueError: a method that is not valid for this network, with the reason.
+        ValueError: no such matrix or method, or one that is not valid for this network, with the reason.
 
     Example:
         >>> model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
@@ -74,6 +74,9 @@ def trace(
         >>> estimate.method, estimate.standard_error
         ('exact GGN trace', 0.0)
     """
+    require_problem(problem, "trace")
+    one_of(of, get_args(Of), "matrix")
+    one_of(method, get_args(Method), "method")
     accuracy = Accuracy(relative_error, budget, beside=beside)
     chosen, reason = _choice(problem, of, method)
     if chosen == "exact":
@@ -84,7 +87,7 @@ def trace(
         return _from_samples(problem, draws, cost, accuracy, seed=seed, method=chosen, reason=reason)
     if chosen == "sample signs":
         return _sample_signs(problem, accuracy, seed, reason, memory_limit)
-    operator = (Hessian if of == "hessian" else GGN)(problem, memory_limit=memory_limit)
+    operator = curvature_matrix(problem, of, memory_limit=memory_limit)
     return hutchinson_trace(
         operator,
         relative_error=relative_error,
@@ -111,7 +114,10 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
             return "sample signs", f"not piecewise linear ({structure.reason}); parameters act linearly in layers"
         return "hutchinson", structure.reason
     if method in ("exact", "output signs") and not as_ggn:
-        raise ValueError(f"{method!r} gives Tr G, which is not Tr H here: {structure.reason}.")
+        raise ValueError(
+            f"{method!r} gives Tr G, which is not Tr H here: {structure.reason}. Tr H is exact in P products, as "
+            "`diagonal(problem).trace`."
+        )
     known = problem.curvature.convex or not problem.curvature.has_factor(problem.outputs_per_example)
     if method == "output signs" and not known:
         raise ValueError("'output signs' needs a convex loss known by name: 'exact' is for the others.")
@@ -296,7 +302,7 @@ def _from_samples(
 
 
 def hutchinson_trace(
-    operator: LinearOperator,
+    operator: LinearOperator | Problem,
     *,
     relative_error: float = 0.01,
     budget: float = 1000.0,
@@ -308,6 +314,7 @@ def hutchinson_trace(
     """Tr A = E vᵀAv with random signs v (Hutchinson 1989), for any linear operator.
 
     Args:
+        operator: a problem stands for its Hessian.
         absolute_error: stop also when the standard error is this small.
         beside: as in `trace`.
 
@@ -317,7 +324,7 @@ def hutchinson_trace(
         >>> round(hutchinson_trace(Hessian(problem), relative_error=0.1).value)
         4
     """
-    return _Hutchinson(operator, seed, reason)(Accuracy(relative_error, budget, absolute_error, beside))
+    return _Hutchinson(operator_of(operator), seed, reason)(Accuracy(relative_error, budget, absolute_error, beside))
 
 
 class _Hutchinson:
@@ -354,6 +361,8 @@ def traces_by_parameter(
         >>> round(blocks["weight"].value, 4), round(blocks["bias"].value, 4)
         (4.0, 2.0)
     """
+    require_problem(problem, "traces_by_parameter")
+    one_of(of, get_args(Of), "matrix")
     if of == "ggn" or problem.structure.piecewise_linear:
         values, cost = exact_ggn_traces(problem)
         share = cost / len(values)

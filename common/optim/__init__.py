@@ -5,6 +5,7 @@ from common.optim.noise import GaussianNoise
 from common.optim.noise_injection import EqualGradientNoise, NoiseStability, WeightPerturbation
 from common.optim.perturbed import IsotropicOpt, PerturbationRule, PerturbedOpt
 from common.optim.sharpness_aware import SharpnessAware
+from common.optim.trace_penalty import TracePenalty
 
 __all__ = [
     "EqualGradientNoise",
@@ -16,5 +17,6 @@ __all__ = [
     "PerturbedOpt",
     "PlainGradient",
     "SharpnessAware",
+    "TracePenalty",
     "WeightPerturbation",
 ]

@@ -9,7 +9,8 @@ from common.optim.gradients import GradientRule, Loss
 class SharpnessAware(GradientRule):
     """SAM: ∇L(w + ρ ∇L/‖∇L‖), at the cost of two gradients (Foret et al. 2021).
 
-    Running statistics of normalisation layers are updated by the first of the two passes.
+    Running statistics of normalisation layers are updated by the first of the two passes if `model` is given, else by
+    both.
     """
 
     def __init__(

@@ -9,12 +9,18 @@ from common.hessian import (
     Hessian,
     Problem,
     dense,
+    diagonal,
+    eigenpairs,
+    frobenius_norm,
+    hutchinson_trace,
     kink_term,
     measure,
     noise_trace,
     per_sample_gradient_norms,
     sharpness,
+    spectrum,
     trace,
+    traces_by_parameter,
 )
 from common.hessian import problem as problem_module
 from tests.unit.hessian.networks import dense_matrices
@@ -175,9 +181,65 @@ def test_what_makes_an_estimate_meaningless_is_refused_with_a_sentence():
     refused("NaN or infinite", linear(), nn.CrossEntropyLoss(), (X * torch.inf, Y))
     refused("no parameter 'w'", linear(), nn.CrossEntropyLoss(), (X, Y), parameters=["w"])
     refused("float32", linear().half(), nn.CrossEntropyLoss(), (X.half(), Y))
+    refused("names of the model's parameters", linear(), nn.CrossEntropyLoss(), (X, Y), parameters="weight")
+    refused("names of the model's", linear(), nn.CrossEntropyLoss(), (X, Y), parameters=linear().parameters())
+    refused("loss of the first examples is NaN", nn.Linear(3, 1), nn.MSELoss(), (X, torch.full((6, 1), torch.nan)))
     for parameter in broken.parameters():
         parameter.requires_grad_(False)
     refused("frozen", broken, nn.CrossEntropyLoss(), (X, Y))
+
+
+def test_a_loss_that_knows_the_weights_is_refused_and_one_of_frozen_weights_is_not():
+    model, cross_entropy = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), nn.CrossEntropyLoss()
+    refused("depends on 0.weight", model, lambda o, t: cross_entropy(o, t) + model[0].weight.square().sum(), (X, Y))
+    model[0].requires_grad_(False)
+    Problem(model, lambda o, t: cross_entropy(o, t) + 0 * model[0].weight.square().sum(), (X, Y))
+
+
+@pytest.mark.parametrize("data", [[X, Y], (X, Y, Y), X, [{"inputs": X, "targets": Y}], (X.numpy(), Y.numpy())])
+def test_data_that_are_no_pairs_are_refused_with_a_sentence(data):
+    refused("Data are a tuple", linear(), nn.CrossEntropyLoss(), data)
+
+
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d(4), nn.Dropout()])
+def test_what_is_put_into_training_mode_later_is_refused_and_left_as_it_is(layer):
+    model = nn.Sequential(nn.Linear(3, 4), layer, nn.Linear(4, 2)).eval()
+    problem = Problem(model, nn.CrossEntropyLoss(), (X, Y))
+    before = trace(problem).value
+    model.train()
+    for measured in (trace, sharpness):
+        with pytest.raises(ValueError, match=r"call model\.eval"):
+            measured(problem)
+    model.eval()
+    assert trace(problem).value == before
+
+
+def test_a_name_that_there_is_not_is_refused():
+    problem = Problem(linear(), nn.CrossEntropyLoss(), (X, Y))
+    for call in (
+        lambda: trace(problem, "fisher"),
+        lambda: trace(problem, method="Exact"),
+        lambda: traces_by_parameter(problem, "H"),
+        lambda: diagonal(problem, "H"),
+        lambda: diagonal(problem, method="draws"),
+        lambda: sharpness(problem, "Hessian"),
+        lambda: eigenpairs(problem, which="top"),
+    ):
+        with pytest.raises(ValueError, match="choose one of"):
+            call()
+
+
+def test_operators_and_problems_are_not_mixed_up():
+    problem = Problem(linear(), nn.CrossEntropyLoss(), (X, Y))
+    assert frobenius_norm(problem).value == frobenius_norm(Hessian(problem)).value
+    assert torch.equal(eigenpairs(problem).values, eigenpairs(Hessian(problem)).values)
+    assert torch.equal(
+        spectrum(problem, vectors=1, steps=3).nodes, spectrum(Hessian(problem), vectors=1, steps=3).nodes
+    )
+    assert hutchinson_trace(problem, budget=20).value == hutchinson_trace(Hessian(problem), budget=20).value
+    for measured in (trace, sharpness, diagonal, traces_by_parameter):
+        with pytest.raises(TypeError, match="takes the problem"):
+            measured(Hessian(problem))
 
 
 def test_examples_that_influence_each_other_are_refused():
