@@ -240,7 +240,7 @@ def eigenpairs(
     Example:
         >>> model = torch.nn.Linear(2, 1, bias=False)
         >>> data = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.zeros(2, 1)
-        >>> found = eigenpairs(Hessian(Problem(model, torch.nn.MSELoss(), data)), 2)
+        >>> found = eigenpairs(Problem(model, torch.nn.MSELoss(), data), 2)
         >>> [round(value, 4) for value in found.values.tolist()]
         [4.0, 1.0]
     """
