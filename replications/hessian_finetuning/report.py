@@ -205,10 +205,10 @@ paper.summary(
 paper.figure(
     "fig3",
     ["fig3-image-nso-trace-*", "fig3-image-nso-sharpness-*", "fig3-text-nso-trace-*", "fig3-text-nso-sharpness-*"],
-    see="At laptop scale SGD, WP-SGD and NSO hardly differ; twice the epochs do, by two to seven times. At workstation "
-    "scale, on images, noise lowers Tr H and λ₁ of the test loss and not those of the training loss, which fall as one "
-    "trains on; on sentences Tr H of the test loss goes to zero without noise, and below it with twice the epochs, "
-    "which no theory of flat minima means.",
+    see="At laptop scale SGD, WP-SGD and NSO hardly differ; twice the epochs do, by two to ten times, but for Tr H of "
+    "the test loss on images. At workstation scale, on images, noise lowers Tr H and λ₁ of the test loss and not those "
+    "of the training loss, which fall as one trains on; on sentences Tr H of the test loss goes to zero without noise, "
+    "and below it with twice the epochs, which no theory of flat minima means.",
     printed="The talk's caption has ResNet-34 and BERT-Base, and its text states no length. Runs here take fewer steps "
     "than its authors' code, and the arm of equal cost is ours.",
 )
