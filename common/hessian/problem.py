@@ -374,8 +374,8 @@ def _selected(model: nn.Module, names: Iterable[str] | None) -> tuple[list[str],
     if names is None:
         chosen = {name: parameter for name, parameter in known.items() if parameter.requires_grad}
     else:
-        wanted = set() if isinstance(names, str) else set(names)
-        if not wanted or not all(isinstance(name, str) for name in wanted):
+        wanted = set(names)
+        if isinstance(names, str) or not all(isinstance(name, str) for name in wanted):
             raise ValueError("`parameters` are names of the model's parameters, in a list.")
         missing = sorted(wanted - known.keys())
         if missing:

@@ -116,7 +116,7 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
     if method in ("exact", "output signs") and not as_ggn:
         raise ValueError(
             f"{method!r} gives Tr G, which is not Tr H here: {structure.reason}. Tr H is exact in P products, as "
-            "`diagonal(problem).trace`."
+            "`diagonal(problem, method='exact').trace`."
         )
     known = problem.curvature.convex or not problem.curvature.has_factor(problem.outputs_per_example)
     if method == "output signs" and not known:
