@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from common.claims.estimates import AnyEstimate
+from common.claims.metric_rows import rows_of
 from common.claims.schema import Dispute
 from common.claims.verdicts import Verdict
 from common.errors import UserError
@@ -152,8 +153,8 @@ def read_as(path: Path, kind: Any, default: Any) -> Any:
 
 def read_metrics(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of `metrics.json` in a folder by experiment, or nothing if there is no file."""
-    tables: dict[str, list[dict[str, Any]]] = read_as(folder / "metrics.json", dict[str, list[dict[str, Any]]], {})
-    return tables
+    kind = dict[str, list[dict[str, Any]] | dict[str, list[Any]]]
+    return rows_of(read_as(folder / "metrics.json", kind, {}))
 
 
 def by_experiment(runs: Sequence[Run]) -> dict[str, list[Run]]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from common.claims.metric_rows import rows_of
 from common.errors import UserError, suggestion
 from common.experiments.config import ReplicationConfig
 from common.experiments.grid import Run, expand
@@ -86,7 +87,7 @@ def _accept_published(replication: Replication, experiment: str, scale: str, rea
     now = replication.code_digest(experiment, "run")
     if facts.get("code") == now:
         return f"What is published of {where} is of the present code."
-    published = {row["run"] for row in read_json(place / "metrics.json")[experiment]}
+    published = {row["run"] for row in rows_of(read_json(place / "metrics.json"))[experiment]}
     differs = [] if published == {run.name for run in runs} else ["runs"]
     if any(_settings_at(commit, replication, runs) != _settings(runs) for commit in facts["commit"].split(", ")):
         differs.append("parameters")

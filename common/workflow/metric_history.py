@@ -21,6 +21,7 @@ from typing import Any
 import pandas as pd
 
 from common.claims.cells import matching
+from common.claims.metric_rows import rows_of
 from common.claims.schema import Claim, load_claims
 from common.experiments.provenance import git
 from common.experiments.replication import Replication
@@ -76,7 +77,7 @@ def published_numbers(replication: Replication, scale: str) -> dict[str, list[Nu
             for name, empty in (("metrics", "{}"), ("provenance", "{}"), ("verdicts", "[]"))
         )
         judged = frozenset(entry["id"] for entry in verdicts if entry["verdict"] != "not run")
-        for experiment, rows in tables.items():
+        for experiment, rows in rows_of(tables).items():
             by_run = {row["run"]: row for row in rows}
             if not found[experiment] or found[experiment][-1].rows != by_run:
                 facts = made.get("experiments", {}).get(experiment, {})

@@ -18,6 +18,7 @@ import pandas as pd
 from common.claims import Claim, judge, load_claims
 from common.claims.cells import DIVERGED, matching
 from common.claims.estimates import SEED
+from common.claims.metric_rows import published_text, rows_of
 from common.errors import UserError
 from common.experiments import provenance
 from common.experiments.outcomes import COMPUTED
@@ -65,7 +66,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         raise UserError(f"publish {where}: no claim is decided at this scale; there is no evidence to publish.")
     states = run_states(replication, scale, folders.store)
     before = _entries(place / "verdicts.json")
-    then, fresh = (read_json_or(folder / "metrics.json", {}) for folder in (place, analysis))
+    then, fresh = (rows_of(read_json_or(folder / "metrics.json", {})) for folder in (place, analysis))
     claims = load_claims(replication.folder / "claims.yaml")
     now = rules(replication, scale, claims)
     made = {}
@@ -103,12 +104,6 @@ def _line_each(entries: Sequence[Mapping[str, Any]]) -> str:
     return "[\n" + ",\n".join(lines) + "\n]"
 
 
-def _metrics_text(metrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """JSON of the rows of each experiment, a line a run."""
-    experiments = [f"{json.dumps(name)}: {_line_each(rows)}" for name, rows in sorted(metrics.items())]
-    return "{\n" + ",\n".join(experiments) + "\n}\n"
-
-
 def _write_verdicts(place: Path, verdicts: Sequence[Mapping[str, Any]]) -> None:
     write_atomically(place / "verdicts.json", f"{_line_each(verdicts)}\n")
 
@@ -134,7 +129,7 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
     made = read_json(place / "provenance.json")["experiments"]
     before = _entries(place / "verdicts.json")
     claims = [c for c in load_claims(replication.folder / "claims.yaml") if c.experiment in made]
-    rows = read_json(place / "metrics.json")
+    rows = rows_of(read_json(place / "metrics.json"))
     now = rules(replication, scale, claims)
     for experiment, facts in made.items():
         mine = [claim for claim in claims if claim.experiment == experiment]
@@ -166,7 +161,7 @@ def judged_anew(replication: Replication, scale: str, place: Path) -> list[dict[
     "not run" where these are older than what a claim reads: a column is missing, they are of other settings, or an
     amendment says that its numbers were made otherwise when the runs were published.
     """
-    tables = {name: pd.DataFrame(rows) for name, rows in read_json(place / "metrics.json").items()}
+    tables = {name: pd.DataFrame(rows) for name, rows in rows_of(read_json(place / "metrics.json")).items()}
     claims = [claim for claim in load_claims(replication.folder / "claims.yaml") if claim.experiment in tables]
     made = read_json(place / "provenance.json")["experiments"]
     published = _entries(place / "verdicts.json")
@@ -375,9 +370,9 @@ def _write(
     for path in published(place / "figures"):
         if path.name not in wanted:
             path.unlink()
-    metrics = read_json_or(place / "metrics.json", {})
+    metrics = rows_of(read_json_or(place / "metrics.json", {}))
     fresh = read_json(analysis / "metrics.json")
-    write_atomically(place / "metrics.json", _metrics_text({**metrics, **{name: fresh[name] for name in made}}))
+    write_atomically(place / "metrics.json", published_text({**metrics, **{name: fresh[name] for name in made}}))
     path = place / "provenance.json"
     before = read_json_or(path, {"experiments": {}})["experiments"]
     write_json(path, {"scale": scale, "experiments": {**before, **made}})

@@ -5,7 +5,6 @@ below, as the code of its analysis has it; where what is published holds the num
 `width`), the two are compared.
 """
 
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from common.claims import Claim, load_claims
+from common.claims.metric_rows import rows_of
+from common.files import read_json
 from tests.conftest import ROOT
 
 PAPERS = sorted(path.parent for path in (ROOT / "replications").glob("*/claims.yaml"))
@@ -96,7 +97,7 @@ def test_a_wrong_unit_is_found() -> None:
 
 def logarithms(place: Path) -> Iterator[tuple[str, float, float]]:
     """Of published runs the name of a logarithm, its value, and that of the number it is named after."""
-    for experiment, rows in json.loads((place / "metrics.json").read_text()).items():
+    for experiment, rows in rows_of(read_json(place / "metrics.json")).items():
         for row in rows:
             for column, value in row.items():
                 number = row.get(re.sub(r"^log(10|2)?_", "", column)) if column.startswith("log") else None

@@ -5,7 +5,6 @@ was lost), unless the quantity is discrete: whole numbers below a million are ta
 below, with why.
 """
 
-import json
 from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from common.claims.metric_rows import rows_of
+from common.files import read_json
 from tests.conftest import ROOT
 
 PLACES = sorted(path.parent for path in (ROOT / "reports" / "published").glob("*/*/metrics.json"))
@@ -55,7 +56,7 @@ DISCRETE = {
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: "-".join(place.parts[-2:]))
 def test_no_value_repeats_across_seeds(place: Path) -> None:
     found = []
-    for experiment, rows in json.loads((place / "metrics.json").read_text()).items():
+    for experiment, rows in rows_of(read_json(place / "metrics.json")).items():
         for name in sorted({name for row in rows for name in row} - {"run", "seed", "outcome", "reason"}):
             quantity = f"{place.name}/{experiment}/{name}"
             if any(fnmatch(quantity, f"*/{pattern}") or fnmatch(quantity, pattern) for pattern in DISCRETE):

@@ -14,11 +14,11 @@ from matplotlib.axes import Axes
 
 from common.figures import export, log_axis, mark_seed, mean_band, plotted_data, subplots
 from common.figures.style import FACE, GRID
-from common.files import read_json
 from common.reports import drawn_axes
 from common.reports.drawing import inline_svg
 from common.reports.drawn_arms import read_artists
 from common.reports.drawn_axes import SVG, Axis, Tick, fitted, number
+from common.reports.formats import read_metrics
 from common.reports.interaction import plot_data, ranges
 from tests.conftest import ROOT
 
@@ -246,7 +246,7 @@ def test_formulas_are_read_as_names_of_arms_and_axes(label: str, read: str, tmp_
 
 def test_seeds_of_a_published_figure() -> None:
     folder = ROOT / "reports" / "published" / "laptop" / "grokking"
-    rows = read_json(folder / "metrics.json")["operations"]
+    rows = read_metrics(folder)["operations"]
     data = plot_data((folder / "figures" / "operations-operations_fluctuation.svg").read_text(), rows)
     assert len(data["runs"]) == 6
     assert set(data["seeds"].split(" ")) <= {str(row["seed"]) for row in rows}
