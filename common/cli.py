@@ -512,7 +512,13 @@ def measure(
     split: Annotated[str, typer.Option(help="train or test.")] = "train",
     images: Annotated[int | None, typer.Option(help="Size of a random subset (default: 2000, or all).")] = None,
     loss: Annotated[str, typer.Option(help="cross_entropy, or mse to one-hot labels.")] = "cross_entropy",
-    what: Annotated[str, typer.Option(help="Measures, comma-separated, or all.")] = "",
+    what: Annotated[
+        str,
+        typer.Option(
+            help="Measures, comma-separated, or all: loss, gradient_norm, hessian_trace, ggn_trace, sharpness, "
+            "noise_trace (these by default), hessian_norm, ggn_norm, noise_along_curvature, non_uniformity."
+        ),
+    ] = "",
     relative_error: Annotated[float, typer.Option(help="Relative error to reach in each measure.")] = 0.01,
     budget: Annotated[float, typer.Option(help="Most gradients to spend on each measure.")] = 500.0,
     seed: Annotated[

@@ -170,6 +170,8 @@ def pair_of(batch: Any) -> tuple[Inputs, torch.Tensor]:
 
 
 def _told(batch: Any) -> str:
+    if isinstance(batch, tuple | list) and len(batch) == 2 and not getattr(batch[1], "ndim", 0):
+        return "a single example (of a data set, to be wrapped in a DataLoader?)"
     if isinstance(batch, torch.Tensor):
         return f"a tensor of shape {tuple(batch.shape)}"
     return f"a {type(batch).__name__}" + (f" of {len(batch)}" if isinstance(batch, tuple | list | dict) else "")

@@ -26,6 +26,7 @@ class Execution:
         written_out: operations that are composed of others (`WrittenOut`), by name.
         met: those of them that a derivative was taken of since this was emptied.
         plain_transformers: no shortcut for inference.
+        lent: others stand in the places of the model's parameters for now (`Sample.weights`).
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -35,6 +36,7 @@ class Execution:
         self.written_out: frozenset[str] = frozenset()
         self.met: set[str] = set()
         self.plain_transformers = False
+        self.lent = False
         self._transformers = [m for m in modules if isinstance(m, nn.TransformerEncoder | nn.TransformerEncoderLayer)]
         self._recurrent = any(isinstance(module, nn.RNNBase) for module in modules)
 

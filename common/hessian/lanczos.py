@@ -19,7 +19,7 @@ the same for every i.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import torch
@@ -421,5 +421,5 @@ class Sharpness:
     """
 
     estimate: Estimate
-    vector: torch.Tensor
+    vector: torch.Tensor = field(repr=False)
     residual: float

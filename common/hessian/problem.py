@@ -18,6 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from common.hessian.chunks import FEW, Chunks, Data, Inputs, chunks_of, take
+from common.hessian.complaints import explained, shapes
 from common.hessian.counted import counted_loss
 from common.hessian.double_backward import custom_functions
 from common.hessian.execution import Execution
@@ -59,9 +60,10 @@ class Problem:
         verified: what has been checked of it, and what is computed otherwise than the model has it (`verified.said`).
 
     Raises:
-        ValueError: empty data, NaN parameters or loss, a loss that is neither mean nor sum or that knows the weights
-            by another way than the outputs, examples that influence each other, no parameters, mixed types or
-            devices, a model spread over devices.
+        ValueError: empty data, inputs that the model or outputs that the loss does not take, NaN parameters or loss, a
+            loss that is neither mean nor sum, that has no derivative in the outputs or that knows the weights by
+            another way than these, examples that influence each other, no parameters, mixed types or devices, a model
+            spread over devices.
         RanksApart: several processes of which the weights differ, or one is gone.
 
     Example:
@@ -95,6 +97,7 @@ class Problem:
         self._of_mode = _modules_of_mode(model)
         _require_evaluation(self._of_mode)
         self.names, self.parameters = _selected(model, parameters)
+        self._held = _held(model, self.parameters)
         self.sizes = [parameter.numel() for parameter in self.parameters]
         self.size = sum(self.sizes)
         self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
@@ -117,9 +120,11 @@ class Problem:
         few = take(first.inputs, slice(0, min(len(first), 8)))
         targets = first.targets[: min(len(first), 8)]
         with torch.no_grad():
-            self.execution.look_at_masks(few)
-            raw = self.execution(few)
-            self._layout = None if isinstance(raw, torch.Tensor) else Layout(self.loss_function, raw, targets)
+            with explained(lambda: f"The model does not take inputs {shapes(few)}"):
+                self.execution.look_at_masks(few)
+                raw = self.execution(few)
+            with explained(lambda: f"The loss does not take what the model returns with targets {shapes(targets)}"):
+                self._layout = None if isinstance(raw, torch.Tensor) else Layout(self.loss_function, raw, targets)
             self._loss: Loss = self._layout.loss if self._layout else self.loss_function
             outputs = raw if isinstance(raw, torch.Tensor) else self.outputs(few)
             half = (len(outputs) + 1) // 2
@@ -134,6 +139,8 @@ class Problem:
                 "The outputs of an example depend on the others in its batch, or on chance: the loss is then not "
                 "a mean over examples."
             )
+        with explained(lambda: f"The loss does not take outputs {shapes(outputs)} with targets {shapes(targets)}"):
+            self._loss(outputs, targets)
         self._counted = counted_loss(self.loss_function, self._loss, outputs, self.chunks.classes())
         self._require_loss_of_outputs(outputs, targets)
         self.reduction = "mean" if self._counted else reduction_of(self._loss, outputs, targets)
@@ -147,7 +154,9 @@ class Problem:
             value = self._loss(outputs.detach().requires_grad_(), targets)
             if self._counted is None and not value.isfinite().all():
                 raise ValueError("The loss of the first examples is NaN or infinite: look at their targets.")
-            if value.ndim or not value.requires_grad:
+            if not value.requires_grad:
+                raise ValueError("The loss has no derivative in the outputs of the model.")
+            if value.ndim:
                 return
             found = torch.autograd.grad(value, self.parameters, allow_unused=True)
         reached = [name for name, slope in zip(self.names, found, strict=True) if slope is not None]
@@ -193,6 +202,8 @@ class Problem:
                 forward derivatives.
         """
         _require_evaluation(self._of_mode)
+        if not self.execution.lent:
+            _require_own(self._held)
         tensors = None
         if values is not None:
             tensors = {place: values[name] for place, name in self._places.items() if name in values}
@@ -390,6 +401,28 @@ def _selected(model: nn.Module, names: Iterable[str] | None) -> tuple[list[str],
     if len(kinds) > 1 or next(iter(kinds))[0] not in (torch.float32, torch.float64):
         raise ValueError("The parameters must all be float32 or all float64, on one device.")
     return list(chosen), list(chosen.values())
+
+
+Place = tuple[nn.Module, str, nn.Module | nn.Parameter]
+
+
+def _held(model: nn.Module, parameters: Iterable[nn.Parameter]) -> list[Place]:
+    """Where a model holds its modules and these parameters: module, name there, what is there."""
+    chosen = {id(parameter) for parameter in parameters}
+    places: list[Place] = []
+    for module in model.modules():
+        places.extend((module, name, child) for name, child in module.named_children())
+        places.extend((module, name, p) for name, p in module.named_parameters(recurse=False) if id(p) in chosen)
+    return places
+
+
+def _require_own(places: Iterable[Place]) -> None:
+    for module, name, held in places:
+        if getattr(module, name, None) is not held:
+            raise ValueError(
+                f"{name!r} of a {type(module).__name__} of the model is another than when the problem was made, so "
+                "that derivatives would be of what is no longer there: make a new Problem, or copy values in place."
+            )
 
 
 def _modules_of_mode(model: nn.Module) -> list[tuple[str, nn.Module]]:

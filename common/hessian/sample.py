@@ -117,6 +117,7 @@ class Sample:
         others = {id(t): _like(t, near.get(id(t), t.detach()).to(kind)) for _, _, t in places}
         default = torch.get_default_dtype()
         try:
+            self.problem.execution.lent = True
             for module, name, tensor in places:
                 setattr(module, name, others[id(tensor)])
             if self.doubled_default and kind == torch.float64:
@@ -126,6 +127,7 @@ class Sample:
             torch.set_default_dtype(default)
             for module, name, tensor in places:
                 setattr(module, name, tensor)
+            self.problem.execution.lent = False
 
     def inputs_in(self, kind: torch.dtype) -> Inputs:
         """The examples' inputs in this type."""

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from common.hessian.complaints import explained
+
 Loss = Callable[[], torch.Tensor]
 """A forward pass: the loss of the current mini-batch at the current weights, a scalar with its graph."""
 
@@ -30,7 +32,15 @@ class GradientRule:
         Args:
             model: the network, if it has normalisation layers with running statistics: these are then updated at
                 the unperturbed weights only.
+
+        Raises:
+            ValueError: parameters instead of an optimiser.
         """
+        if not hasattr(optimiser, "param_groups"):
+            raise ValueError(
+                f"{type(self).__name__} takes an optimiser of the parameters, such as "
+                f"torch.optim.SGD(model.parameters(), lr=0.1), not a {type(optimiser).__name__}."
+            )
         self.optimiser = optimiser
         self.gradient_evaluations = 0.0
         self.parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
@@ -64,9 +74,14 @@ class GradientRule:
         self.gradient_evaluations = state["gradient_evaluations"]
 
     def _backward(self, loss: Loss, weight: float) -> torch.Tensor:
-        """Add `weight` times the gradient at the current weights; returns the loss."""
+        """Add `weight` times the gradient at the current weights; returns the loss.
+
+        Raises:
+            ValueError: it has no gradient, or `loss` has taken it already.
+        """
         value = loss()
-        torch.autograd.backward(value, torch.full_like(value, weight))
+        with explained(lambda: "`loss` must return the loss with its graph and call no `backward`"):
+            torch.autograd.backward(value, torch.full_like(value, weight))
         self.gradient_evaluations += 1
         return value.detach()
 

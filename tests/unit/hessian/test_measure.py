@@ -3,13 +3,16 @@
 import importlib
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import torch
 from torch import nn
 
+from common import cli
 from common.hessian import MEASURES, Estimate, Problem, measure, non_uniformity
 from common.hessian.estimates import square_root
+from common.hessian.measure import DEFAULT
 
 ROOT = Path(__file__).parents[3]
 GUIDE, PACKAGE = ROOT / "docs" / "toolkit.md", ROOT / "common" / "hessian"
@@ -37,6 +40,13 @@ def test_a_measure_that_is_not_defined_says_why_and_the_others_go_on():
     assert rows["noise_trace"].estimate is None
     assert "sum" in rows["noise_trace"].problem
     assert rows["loss"].estimate is not None
+
+
+def test_the_help_of_the_command_names_every_measure():
+    (option,) = get_type_hints(cli.measure, include_extras=True)["what"].__metadata__
+    named, others = option.help.partition(": ")[2].split(" (these by default), ")
+    assert tuple(named.split(", ")) == DEFAULT
+    assert {*named.split(", "), *others.rstrip(".").split(", ")} == set(MEASURES)
 
 
 def test_unknown_measure_is_refused_with_the_known_ones():

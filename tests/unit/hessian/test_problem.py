@@ -214,6 +214,68 @@ def test_what_is_put_into_training_mode_later_is_refused_and_left_as_it_is(layer
     assert trace(problem).value == before
 
 
+@pytest.mark.parametrize(
+    ("loss", "inputs", "targets", "said"),
+    [
+        (functional.cross_entropy, X[:, :2], Y, r"The model does not take inputs \[6, 2\] of float32: .*multiplied"),
+        (functional.cross_entropy, X.double(), Y, r"The model does not take inputs \[6, 3\] of float64"),
+        (
+            functional.cross_entropy,
+            X,
+            Y.float(),
+            r"The loss does not take outputs \[6, 2\] .* targets \[6\] of float32",
+        ),
+        (functional.cross_entropy, X, Y + 4, r"The loss does not take .*out of bounds"),
+        (functional.mse_loss, X, Y, r"The loss does not take .*must match"),
+        (lambda outputs, _: outputs.detach().mean(), X, Y, "no derivative in the outputs"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_shape(loss, inputs, targets, said):
+    with pytest.raises(ValueError, match=said):
+        Problem(linear(), loss, (inputs, targets))
+
+
+def test_a_structured_output_that_the_loss_does_not_take_is_told_with_the_targets():
+    class Named(nn.Module):
+        def forward(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"logits": inputs}
+
+    model = nn.Sequential(linear(), Named())
+    with pytest.raises(ValueError, match=r"what the model returns with targets \[6\] of int64"):
+        Problem(model, lambda outputs, targets: functional.cross_entropy(outputs["logits"], targets.float()), (X, Y))
+
+
+def _other_weight(model: nn.Module) -> None:
+    model[0].weight = nn.Parameter(torch.zeros(4, 3))
+
+
+def _other_layer(model: nn.Module) -> None:
+    model[2] = nn.Linear(4, 2)
+
+
+@pytest.mark.parametrize("exchange", [_other_weight, _other_layer])
+def test_weights_that_are_exchanged_for_others_later_are_refused(exchange):
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    problem = Problem(model, nn.CrossEntropyLoss(), (X, Y))
+    sharpness(problem)
+    exchange(model)
+    for measured in (Problem.loss, Problem.gradient, trace, sharpness):
+        with pytest.raises(ValueError, match="another than when the problem was made"):
+            measured(problem)
+
+
+def test_values_that_are_copied_in_place_are_measured():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    problem = Problem(model, nn.CrossEntropyLoss(), (X, Y))
+    problem.gradient()
+    model.load_state_dict({name: 2 * value for name, value in model.state_dict().items()})
+    torch.testing.assert_close(problem.gradient(), Problem(model, nn.CrossEntropyLoss(), (X, Y)).gradient())
+
+
+def test_a_sharpness_is_printed_without_its_vector():
+    assert "vector" not in repr(sharpness(Problem(linear(), nn.CrossEntropyLoss(), (X, Y))))
+
+
 def test_a_name_that_there_is_not_is_refused():
     problem = Problem(linear(), nn.CrossEntropyLoss(), (X, Y))
     for call in (

@@ -96,3 +96,22 @@ def test_a_training_resumed_after_any_step_ends_with_the_same_bits(make: Callabl
         assert resumed.gradient_evaluations == rule.gradient_evaluations
         for name, tensor in model.state_dict().items():
             assert torch.equal(tensor, again.state_dict()[name]), name
+
+
+def test_parameters_in_the_place_of_an_optimiser_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"SharpnessAware takes an optimiser .* not a generator"):
+        SharpnessAware(nn.Linear(3, 1).parameters(), rho=0.1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("given", "said"), [("differentiated", "a second time"), ("cut off", "does not require grad")])
+def test_a_loss_without_its_graph_is_refused(given: str, said: str) -> None:
+    model = nn.Linear(3, 1)
+
+    def loss() -> torch.Tensor:
+        value = model(torch.ones(4, 3)).square().mean()
+        if given == "differentiated":
+            value.backward()
+        return value if given == "differentiated" else value.detach()
+
+    with pytest.raises(ValueError, match=f"must return the loss with its graph.*{said}"):
+        SharpnessAware(torch.optim.SGD(model.parameters(), lr=0.1), rho=0.1).step(loss)
