@@ -17,8 +17,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from common.complaints import explained, shapes
 from common.hessian.chunks import FEW, Chunks, Data, Inputs, chunks_of, take
-from common.hessian.complaints import explained, shapes
 from common.hessian.counted import counted_loss
 from common.hessian.double_backward import custom_functions
 from common.hessian.execution import Execution

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from common.hessian.complaints import explained
+from common.complaints import explained
 
 Loss = Callable[[], torch.Tensor]
 """A forward pass: the loss of the current mini-batch at the current weights, a scalar with its graph."""

@@ -13,7 +13,7 @@ from .shared.labels import HOLLOW, MNIST_IMAGES, gamma_text
 from .shared.measure import DAMPINGS, READINGS, equations, gaps_and_curvature, spectral_sums
 from .shared.spectral_density import draw_densities
 
-FITTED_ERROR = 0.1
+FITTED_ERROR = 0.15
 NORM_ERROR = 0.2
 PAPER_EPOCHS = 50
 PANELS = {
