@@ -9,7 +9,7 @@ import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
-from common.claims.estimates import SEED, Exact, Measured, Proportion
+from common.claims.estimates import SEED, Earlier, Exact, Measured, Proportion
 from common.claims.estimation import MINIMAL_SETTINGS, Measurement, every_one, measure
 from common.claims.intervals import clopper_pearson
 from common.claims.schema import Amendment, Claim, FormerRule
@@ -173,7 +173,7 @@ def _decide(
     if obstacle or measurement.interval is None:
         return _Decision(NOT_DECIDABLE, f"{obstacle or 'There is no interval'}.", measurement, n)
     verdict, reason = _compare(claim, measurement.interval)
-    if verdict == INCONCLUSIVE and (impossible := _out_of_reach(claim, cells.seeds)):
+    if verdict == INCONCLUSIVE and (impossible := beyond_so_few(claim, cells.seeds)):
         return _Decision(NOT_DECIDABLE, f"{impossible}.", measurement, n)
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
@@ -217,9 +217,9 @@ def _too_few(claim: Claim, cells: Cells, incomplete: str | None, fewest: int) ->
     return None
 
 
-def _out_of_reach(claim: Claim, seeds: int) -> str | None:
+def beyond_so_few(claim: Claim, seeds: int) -> str | None:
     """The sentence if so few seeds could not reproduce a share of them, however they came out."""
-    if not isinstance(claim.estimate, Proportion):
+    if not isinstance(claim.estimate, Proportion | Earlier):
         return None
     bounds = clopper_pearson(np.arange(seeds + 1.0), seeds)
     intervals = list(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True))

@@ -42,6 +42,14 @@ def dirty(root: Path) -> bool | None:
     return bool(git(root, *changed) or git(root, *unknown))
 
 
+def uncommitted(root: Path) -> list[str]:
+    """The files that `dirty` speaks of."""
+    excluded = [f":(exclude){path}" for path in GENERATED]
+    changed = git(root, "diff", "--name-only", "HEAD", "--", ".", *excluded) or ""
+    unknown = git(root, "ls-files", "--others", "--exclude-standard", "--", *SOURCE) or ""
+    return [*changed.splitlines(), *unknown.splitlines()]
+
+
 def lock_digests(root: Path) -> dict[str, str]:
     """sha256 of each lock file."""
     return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in LOCKS if (root / name).is_file()}

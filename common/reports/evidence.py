@@ -10,9 +10,12 @@ from pydantic import RootModel, ValidationError
 
 from common.claims import Claim
 from common.claims.verdicts import Verdict
+from common.errors import UserError
 from common.experiments.config import ExperimentConfig, ReplicationConfig
 from common.experiments.outcomes import COMPUTED
 from common.experiments.paper import Paper
+from common.experiments.replication import Replication
+from common.experiments.syntax import Sources
 from common.reports.estimators import estimator_errors
 from common.reports.formats import (
     ClaimStub,
@@ -266,11 +269,28 @@ class Evidence:
         ]
 
     def _code_changed(self, experiment: str, facts: PublishedExperiment | None) -> bool | None:
-        """Whether this machine's runs used other code than the published ones."""
-        here = {run.code_digest for run in self.runs if run.experiment == experiment and run.code_digest}
-        if facts is None or facts.code is None or len(here) != 1:
+        """Whether the code of this checkout, or of this machine's runs, is other than that of the published ones."""
+        if facts is None or facts.code is None:
             return None
-        return here != {facts.code}
+        here = {run.code_digest for run in self.runs if run.experiment == experiment and run.code_digest}
+        there = here if len(here) == 1 else set()
+        if own := self._code(experiment):
+            there.add(own)
+        return there != {facts.code} if there else None
+
+    def _code(self, experiment: str) -> str | None:
+        """Digest of an experiment's code in this checkout; None where its source is not there."""
+        if self._replication is None or experiment not in self._experiments:
+            return None
+        return self._replication.code_digest(experiment, "run")
+
+    @cached_property
+    def _replication(self) -> Replication | None:
+        try:
+            found = Replication(self.root, self.name, Sources(self.root))
+            return found if found.experiments else None
+        except UserError:
+            return None
 
     def claim_page(self, claim: ClaimRow) -> str | None:
         """The page of a claim, seen from that of its paper; None where nobody has built it."""

@@ -35,9 +35,12 @@ def refused(replication: Replication) -> Iterator[str]:
     )
     yield from sentences
     for experiment in () if sentences else replication.experiments:
-        if (problem := _not_importable(replication, replication.module(experiment))) is not None:
+        module = replication.module(experiment)
+        if (problem := _not_importable(replication, module)) is not None:
             yield problem
             continue
+        if not callable(getattr(importlib.import_module(module), "run", None)):
+            yield f"replications/{replication.name}/{experiment}.py: it defines no run(runs, context)."
         for scale in SCALES:
             try:
                 for run in replication.runs(experiment, scale):

@@ -13,7 +13,7 @@ digest, code of runs or metrics that changed (`metric_history.py`), and commits 
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -82,10 +82,16 @@ class Change:
     kept: frozenset[tuple[str, str]] = frozenset()
 
 
-def undisclosed_settings(replication: Replication) -> Iterator[str]:
-    """Each change of settings after evidence was published of which no amendment tells; nothing without history."""
+def undisclosed_settings(
+    replication: Replication, scale: str | None = None, experiments: Collection[str] | None = None
+) -> Iterator[str]:
+    """Each change of settings after evidence was published of which no amendment tells; nothing without history.
+
+    Args:
+        scale, experiments: only of these; None: of all.
+    """
     by_claim: dict[tuple[str, str], list[Change]] = {}
-    for change in changes_of_settings(replication):
+    for change in changes_of_settings(replication, scale, experiments):
         by_claim.setdefault((change.claim.id, change.scale), []).append(change)
     for changes in by_claim.values():
         yield from map(_sentence, untold(changes))
@@ -111,8 +117,15 @@ def untold(changes: Sequence[Change]) -> list[Change]:
     return left
 
 
-def changes_of_settings(replication: Replication) -> Iterator[Change]:
-    """Each change of the settings of a claim between published states, or since the last one; oldest first."""
+def changes_of_settings(
+    replication: Replication, scale: str | None = None, experiments: Collection[str] | None = None
+) -> Iterator[Change]:
+    """Each change of the settings of a claim between published states, or since the last one; oldest first.
+
+    Args:
+        scale, experiments: only of these; None: of all.
+    """
+    only = scale, experiments
     claims = load_claims(replication.folder / "claims.yaml")
     then = cache(partial(_replication_at, replication))
     claims_then, kept = cache(partial(claims_at, replication)), cache(partial(kept_at, replication))
@@ -121,8 +134,10 @@ def changes_of_settings(replication: Replication) -> Iterator[Change]:
     def grid(commit: str | None, experiment: str, scale: str) -> Grid | None:
         return _grid(replication if commit is None else then(commit), experiment, scale)
 
-    for scale in SCALES:
+    for scale in SCALES if only[0] is None else (only[0],):
         for experiment, states in evidence(replication, scale).items():
+            if only[1] is not None and experiment not in only[1]:
+                continue
             found_at = [(state, there) for state in states if (there := grid(state.commit, experiment, scale))]
             known, grids = [state for state, _ in found_at], [there for _, there in found_at]
             present = grid(None, experiment, scale)
@@ -253,7 +268,7 @@ def _unlike(one: list[Point], other: list[Point]) -> dict[str, tuple[list[str], 
 def _text(value: Any) -> str:
     """A parameter's value, numbers in one spelling."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return repr(float(value))
+        return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
     return json.dumps(value, default=str)
 
 

@@ -21,7 +21,7 @@ from common.workflow.disclosure import undisclosed_settings
 from common.workflow.discovery import make_importable
 from common.workflow.metric_history import undisclosed_metrics
 from common.workflow.new import INVENTORY, MARK, tests_of
-from common.workflow.reach import other_settings, out_of_reach, same_numbers
+from common.workflow.reach import never_reproduced, other_settings, out_of_reach, same_numbers
 from common.workflow.rules import broken
 from common.workflow.undisclosed import dropped, undisclosed
 
@@ -34,8 +34,9 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
         or that the verdicts do not bear out (any more), claims without a place in the document or that read as another
         one does, experiments without a claim or outside the coverage, files beside the experiments that are none,
         claims that changed or went after their evidence was published and nothing says so, and rules that cannot be
-        decided at their scale; rules that leave settings out at a larger scale, pairs that read the same number, and
-        numeric parameters without a unit (`unit="1"` says that they are pure numbers).
+        decided at their scale; rules of a share that so few seeds cannot reproduce, rules that leave settings out at a
+        larger scale, pairs that read the same number, and numeric parameters without a unit (`unit="1"` says that they
+        are pure numbers).
     """
     if not_in_order := list(refused(replication)):
         return not_in_order, []
@@ -43,7 +44,7 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
     contents = (_scaffold, _untold, _unsourced, _unclaimed, _alike, _misplaced)
     history = (broken, undisclosed, undisclosed_settings, undisclosed_metrics, dropped)
     unfinished = (*agreement, *contents, *history, out_of_reach)
-    notes = (other_settings, same_numbers, names_hidden, _without_unit)
+    notes = (never_reproduced, other_settings, same_numbers, names_hidden, _without_unit)
     first, second = ([finding for look in looks for finding in look(replication)] for looks in (unfinished, notes))
     return first, second
 

@@ -26,6 +26,7 @@ from common.experiments.provenance import git
 from common.experiments.replication import Replication
 from common.files import finite, published, read_json, read_json_or, write_atomically, write_json
 from common.workflow.analyse import track_metrics
+from common.workflow.disclosure import undisclosed_settings
 from common.workflow.rules import (
     Rule,
     check_older,
@@ -52,7 +53,8 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
     where = f"{replication.name} at scale {scale}"
     root = folders.root
     if provenance.dirty(root) is not False:
-        raise UserError("publish: tracked files differ from the commit; commit them and run what is due.")
+        files = ", ".join(provenance.uncommitted(root)[:5]) or "git does not say which"
+        raise UserError(f"publish: files differ from the commit ({files}); commit them and run what is due.")
     analysis = folders.analysis(scale, replication.name)
     if read_json_or(analysis / "state.json", {}).get("digest") != analysis_digest(replication):
         renewed = f"`replicate claims {replication.name} --scale {scale}` renews it"
@@ -93,6 +95,8 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         made[experiment] = _summary(facts)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
+    if untold := next(undisclosed_settings(replication, scale, made), None):
+        raise UserError(f"publish {where}: {untold}")
     _write(analysis, place, made, scale, _decided_by(replication, claims, now))
     track_metrics(replication, scale, [verdict for verdict in judged if verdict["experiment"] in made])
     return place
@@ -138,7 +142,8 @@ def judge_again(replication: Replication, scale: str, root: Path) -> list[str]:
         commits = facts.get("rules_at", facts["commit"]).split(", ")
         computed = dict.fromkeys(commits, rows.get(experiment, []))
         worded = {claim.id: Rule(now[claim.id].claim) for claim in mine}
-        _check_older(replication, mine, worded, computed, scale, published_by=before)
+        fresh = [claim for claim in mine if _rule_of(of(claim, before)) != now[claim.id].claim]
+        _check_older(replication, fresh, worded, computed, scale, published_by=before)  # the others it was published by
     decided_by = _decided_by(replication, claims, now)
     for claim in claims:
         known = (of(claim, before) or {}).get("decided_by", {})
@@ -297,6 +302,12 @@ def _commit_of_metrics(
         if any(rule and entry and rule.metrics == entry["decided_by"]["metrics"] for rule, entry in pairs):
             return commit
     return None
+
+
+def _rule_of(entry: Mapping[str, Any] | None) -> str | None:
+    """Digest of the rule that a published verdict was judged by."""
+    digest: str | None = (entry or {}).get("decided_by", {}).get("claim")
+    return digest
 
 
 def _same_numbers(claim: Claim, then: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> bool:

@@ -7,7 +7,7 @@ import pandas as pd
 from common.claims import load_claims
 from common.claims.cells import Cells, select
 from common.claims.estimation import MINIMAL_SETTINGS
-from common.claims.judging import MINIMAL_SEEDS
+from common.claims.judging import MINIMAL_SEEDS, beyond_so_few
 from common.claims.schema import Claim
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
@@ -21,6 +21,14 @@ def out_of_reach(replication: Replication) -> Iterator[str]:
         if able != claim.decidable_from:
             first = f"the first that has is {able}" if able else "no larger one has them either"
             yield f"claim {claim.id}: scale {claim.decidable_from} has not the runs that it needs; {first}."
+
+
+def never_reproduced(replication: Replication) -> Iterator[str]:
+    """Claims of a share that the seeds of the scale from which they are decidable could contradict at most."""
+    for claim in _claims(replication):
+        cells = _cells(claim, replication, claim.decidable_from)
+        if cells and (said := beyond_so_few(claim, cells.seeds)):
+            yield f"claim {claim.id}: at {claim.decidable_from} scale it cannot be reproduced ({said})."
 
 
 def other_settings(replication: Replication) -> Iterator[str]:

@@ -43,11 +43,17 @@ def folders(in_process: Project) -> Folders:
     covered = "coverage:\n  - {item: Fig. 2, status: replicated, experiment: measurement, figure: fig2}"
     paper.write_text(paper.read_text().replace("coverage:", covered))
     published = root / "reports/published/laptop/decay"
-    write_json(published / "provenance.json", {"experiments": {"measurement": {"commit": "earlier", "runs": 15}}})
+    write_json(
+        published / "provenance.json",
+        {"experiments": {"measurement": {"commit": "earlier", "runs": 15, "finished": "2026-01-01T00:00:00+00:00"}}},
+    )
     figure = {"experiment": "measurement", "name": "fig2", "title": "earlier", "svg": "figures/measurement-fig2.svg"}
     write_json(published / "figures.json", [figure])
     write_json(published / "metrics.json", {"measurement": [{"run": "single"}]})
-    write_json(published / "verdicts.json", [{"id": "kept", "experiment": "measurement", "statement": "kept"}])
+    write_json(
+        published / "verdicts.json",
+        [{"id": "kept", "experiment": "measurement", "statement": "kept", "verdict": "not run"}],
+    )
     (published / "figures").mkdir()
     (published / "figures/measurement-fig2.svg").write_text("<svg/>")
     return in_process.folders

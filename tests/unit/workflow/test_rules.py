@@ -13,7 +13,7 @@ from common.experiments.replication import Replication
 from common.files import write_json
 from common.workflow.disclosure import undisclosed_settings
 from common.workflow.publish import _check_older, _same_numbers
-from common.workflow.reach import other_settings, out_of_reach, same_numbers
+from common.workflow.reach import never_reproduced, other_settings, out_of_reach, same_numbers
 from common.workflow.rules import Rule, broken, check_older, check_published, history, rules, rules_at, since
 from common.workflow.undisclosed import dropped, undisclosed
 from tests.conftest import EXAMPLE, Project, make_project
@@ -313,6 +313,19 @@ def test_what_rules_reach_is_told(committed: Project) -> None:
     assert list(same_numbers(replication)) == [f"claims {FIRST} and twin read the same number."]
 
 
+def test_a_share_that_so_few_seeds_cannot_show_is_told(committed: Project) -> None:
+    first = "estimate: {kind: paired_difference, metric: log_distance, of: {learning_rate: 0.5}, minus:"
+    committed.edit("claims.yaml", first, first.replace("paired_difference", "earlier").replace("minus", "than"))
+    committed.edit("claims.yaml", "accept: {below: 0}", "accept: {above: 0.5}")
+    (said,) = never_reproduced(committed.replication())
+    assert said == (
+        f"claim {FIRST}: at laptop scale it cannot be reproduced (n = 5 seeds, and even 5 of 5 would give [0.478, 1], "
+        "which does not lie above 0.5)."
+    )
+    committed.edit("config.yaml", "3.0]\n    seed: 5\n  together", "3.0]\n    seed: 6\n  together")
+    assert list(never_reproduced(committed.replication())) == []
+
+
 def test_the_history_of_a_rule_is_printed_and_broken_ones_are_named(committed: Project) -> None:
     replication, _, before = now(committed)
     place = committed.root / "reports/published/laptop/decay"
@@ -355,21 +368,24 @@ def test_settings_that_published_evidence_had_are_named_until_an_entry_that_is_y
     evidence("one")
     assert named() == []
     committed.edit("config.yaml", "base: {steps: 40}", "base: {steps: 50}")
-    assert named() == ["steps from 40.0 to 50.0"]
+    assert named() == ["steps from 40 to 50"]
     evidence("two")
-    assert named() == ["steps from 40.0 to 50.0"], "whether or not there is new evidence"
+    assert named() == ["steps from 40 to 50"], "whether or not there is new evidence"
     committed.edit("config.yaml", "base: {steps: 50}", "base: {steps: 40}")
-    assert named() == ["steps from 50.0 to 40.0"], "what is back needs no entry, and what was in between does"
+    assert named() == ["steps from 50 to 40"], "what is back needs no entry, and what was in between does"
     committed.edit("claims.yaml", "'settings': '10 steps'", "'settings': '10 steps; workstation: 7 steps'")
     assert len(named()) == 1, "an entry of another scale"
     former = "{date: 2099-01-01, reason: for time, former: {settings: '50 steps'}}"
     committed.edit("claims.yaml", "  amended: [", f"  amended: [{former}, ")
     assert named() == []
     committed.edit("config.yaml", "3.0]\n    seed: 5\n  together", "3.0]\n    seed: 6\n  together")
-    assert named() == ["seed from 0.0, 1.0, 2.0, 3.0, 4.0 to 0.0, 1.0, 2.0, 3.0, 4.0, 5.0"], "steps are no seeds"
+    assert named() == ["seed from 0, 1, 2, 3, 4 to 0, 1, 2, 3, 4, 5"], "steps are no seeds"
+    of_one = [
+        list(undisclosed_settings(committed.replication(), *only))
+        for only in (("laptop", {"descent"}), ("laptop", {"measurement"}), ("paper", None))
+    ]
+    assert [len(found) for found in of_one] == [1, 0, 0]
     committed.edit("claims.yaml", "'50 steps'", "'50 steps, five seeds'")
     assert len(named()) == 0
     committed.edit("descent.py", "pause: float = Field(0.0", "pause: float = Field(0.1")
-    assert named() == ["pause from 0.0 to 0.1; steps from 50.0 to 40.0"], (
-        "two forms that are not the present one, one entry"
-    )
+    assert named() == ["pause from 0 to 0.1; steps from 50 to 40"], "two forms that are not the present one, one entry"
