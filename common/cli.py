@@ -306,7 +306,7 @@ def status(targets: Targets = None, scale: Scale = "", json: AsJson = False, out
 @app.command()
 def claims(targets: Targets = None, scale: Scale = "", json: AsJson = False) -> None:
     """Show the claims and their verdicts; of named papers, new runs are analysed first (exit code 1: that failed)."""
-    from common.workflow.claims import bring_up_to_date, claim_rows
+    from common.workflow.claims import bring_up_to_date, claim_rows, outdated
     from common.workflow.tables import claims_table
 
     chosen = _scale(scale)
@@ -315,6 +315,9 @@ def claims(targets: Targets = None, scale: Scale = "", json: AsJson = False) -> 
         bring_up_to_date(selected, chosen, folders)
     rows = [row for row in claim_rows(selected, chosen, folders) if asked(row["paper"], row["experiment"])]
     print(as_json(rows), end="") if json else claims_table(rows, chosen)
+    for where, sentence in outdated(selected, chosen, folders) if targets else ():
+        if asked(*where.split("/")):
+            print(sentence, file=sys.stderr)
     problems = [(name, sentence) for name in selected for sentence in folders.problems(chosen, name)]
     told = [f"{name}/{sentence}" for name, sentence in problems if asked(name, sentence.partition(":")[0])]
     print(*told, sep="\n", end="\n" if told else "", file=sys.stderr)

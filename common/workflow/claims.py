@@ -10,7 +10,7 @@ from common.claims import load_claims
 from common.experiments.replication import Replication
 from common.files import peek_json, published, read_json_or, status_of
 from common.workflow import ownership
-from common.workflow.state import Folders, analysis_digest
+from common.workflow.state import Folders, analysis_digest, run_states
 
 
 def bring_up_to_date(replications: Mapping[str, Replication], scale: str, folders: Folders) -> None:
@@ -44,6 +44,22 @@ def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Fol
             keys = ("statement", "estimate", "interval", "n", "verdict", "reason")
             rows.append(row | {key: found.get(key) for key in keys} | {"statement": claim.statement})
     return rows
+
+
+def outdated(replications: Mapping[str, Replication], scale: str, folders: Folders) -> list[tuple[str, str]]:
+    """Each judged experiment of which runs are missing or of other code now: PAPER/EXPERIMENT, and the sentence."""
+    said = []
+    for name, replication in replications.items():
+        verdicts = read_json_or(_verdicts(folders, scale, name), [])
+        judged = {verdict["experiment"] for verdict in verdicts if verdict["verdict"] != "not run"}
+        states = run_states(replication, scale, folders.store) if judged else []
+        for experiment in replication.experiments:
+            current = [state.current for state in states if state.run.experiment == experiment]
+            if experiment in judged and not all(current):
+                where = f"{name}/{experiment}"
+                counted = f"{current.count(False)} of {len(current)} runs are missing or of other code or settings"
+                said.append((where, f"{where}: {counted}: `replicate status {where} --scale {scale}`."))
+    return said
 
 
 def _verdicts(folders: Folders, scale: str, name: str) -> Path:

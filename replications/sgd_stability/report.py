@@ -45,8 +45,9 @@ paper.figure(
     see="Test accuracy of SGD beside full-batch descent: stopped after as many epochs, trained on, and with what is "
     "added to it. Each point is a seed. As many steps as SGD takes do not make up for mini-batches either.",
     printed="The squares are the table's accuracies on CIFAR-10; ours are of a small network on 500 other images, "
-    "where the means lie within a percentage point. Of the print's order SGD comes first here, too, and clipping above "
-    "plain descent; longer training adds nothing, and the penalty takes a seventh of a point away.",
+    "where the means lie within a percentage point. Of the print's order SGD lies above descent that is trained to its "
+    "end here, too, by half a point, which clipping makes up for; above descent that is stopped after as many epochs "
+    "it is not shown to lie, longer training adds nothing, and the penalty takes a fifth of a point away.",
 )
 
 # %% [markdown]

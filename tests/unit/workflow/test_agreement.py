@@ -46,6 +46,7 @@ def test_the_example_agrees_before_and_after_it_was_run(in_process: Project) -> 
         ("config.yaml", "    seed: 5", "    seed: a", ":5: descent.grid.seed: a whole number, a list or a mapping"),
         ("config.yaml", "  scales:", "  scales:\n    paper: {exclude: [{a: 1}]}", "at scale paper: exclude names 'a'"),
         ("descent.py", "import torch\n", "import torch\n\n1 / 0\n", "descent.py:7: ZeroDivisionError: division by"),
+        ("descent.py", "def run(", "def runn(", "replications/decay/descent.py: it defines no run(runs, context)."),
     ],
 )  # fmt: skip
 def test_what_run_refuses_at_any_scale(file: str, old: str, new: str, sentence: str, in_process: Project) -> None:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from common.cli import app
 from common.locks import lock
 from common.workflow.analyse import analyse
-from common.workflow.claims import bring_up_to_date, claim_rows
+from common.workflow.claims import bring_up_to_date, claim_rows, outdated
 from tests.conftest import Project
 from tests.unit.experiments.test_execution import execute
 
@@ -47,6 +47,20 @@ def test_asking_for_verdicts_leaves_the_estimates_that_git_keeps(in_process: Pro
     bring_up_to_date({"decay": in_process.replication()}, "laptop", in_process.folders)
     assert kept.read_text() == "as published"
     assert "no analysis" not in str(claim_rows({"decay": in_process.replication()}, "laptop", in_process.folders))
+
+
+def test_verdicts_of_runs_that_are_no_longer_those_of_the_files_are_told_as_such(in_process: Project) -> None:
+    execute(in_process, scale="laptop")
+    bring_up_to_date({"decay": in_process.replication()}, "laptop", in_process.folders)
+    assert outdated({"decay": in_process.replication()}, "laptop", in_process.folders) == []
+    in_process.edit("config.yaml", "3.0]\n    seed: 5\n  together", "3.0]\n    seed: 6\n  together")
+    ((where, sentence), *others) = outdated({"decay": in_process.replication()}, "laptop", in_process.folders)
+    assert (where, others) == ("decay/descent", [])
+    runs = in_process.replication().runs("descent", "laptop")
+    new = [run for run in runs if run.axes["seed"] == 5]
+    assert sentence.startswith(
+        f"decay/descent: {len(new)} of {len(runs)} runs are missing or of other code or settings:"
+    )
 
 
 def test_a_build_leaves_the_estimates_of_experiments_without_runs_here(in_process: Project) -> None:
