@@ -260,6 +260,7 @@ paper.figure("controls", ["control-*"], see="Shuffled labels open the gap; an ar
 
 # %% [markdown]
 # ## How far this reaches
-# The perceptron is decided at the document's own setting, by twenty seeds, but for the larger decay's test accuracy, which
-# is there between the same and 0.24 points higher; on 5,000 images thirty seeds leave it less than 0.14 points. The convolutional networks and the regulariser need a GPU for
-# days at full size; below that they are thin, and decide directions, not sizes.
+# The perceptron is decided at the document's own setting, by twenty seeds, but for the larger decay's test accuracy,
+# which is there between the same and 0.24 points higher; on 5,000 images thirty seeds leave it less than 0.14 points.
+# The convolutional networks and the regulariser need a GPU for days at full size; below that they are thin, and decide
+# directions, not sizes.
