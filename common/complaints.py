@@ -22,7 +22,8 @@ def explained(sentence: Callable[[], str]) -> Iterator[None]:
         if shortage(error):
             raise
         said = " ".join(str(error).split()).split(". ")[0].rstrip(".")
-        raise ValueError(f"{sentence()}: {said}.") from error
+        kind = "" if type(error) is RuntimeError else f"{type(error).__name__}: "
+        raise ValueError(f"{sentence()}: {kind}{said}.") from error
 
 
 def shapes(tensors: Any) -> str:

@@ -45,9 +45,9 @@ def dirty(root: Path) -> bool | None:
 def uncommitted(root: Path) -> list[str]:
     """The files that `dirty` speaks of."""
     excluded = [f":(exclude){path}" for path in GENERATED]
-    changed = git(root, "diff", "--name-only", "HEAD", "--", ".", *excluded) or ""
-    unknown = git(root, "ls-files", "--others", "--exclude-standard", "--", *SOURCE) or ""
-    return [*changed.splitlines(), *unknown.splitlines()]
+    changed = ["diff", "--name-only", "HEAD", "--", ".", *excluded]
+    unknown = ["ls-files", "--others", "--exclude-standard", "--", *SOURCE]
+    return [path for arguments in (changed, unknown) for path in (git(root, *arguments) or "").splitlines()]
 
 
 def lock_digests(root: Path) -> dict[str, str]:

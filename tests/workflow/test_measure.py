@@ -308,7 +308,10 @@ MISTAKES = {
         "does not take the inputs of dots, of shape (2, 2, 2): KeyError: 'logits'",
     ),
     "an end": (["nets:ends_the_process"], "the inputs of dots, of shape (2, 2, 2): SystemExit: 0"),
-    "a spectrum": (["nets:takes_two", "--plot", "s.svg"], "nets:takes_two cannot be measured: IndexError: the third"),
+    "a spectrum": (
+        ["nets:takes_two", "--plot", "s.svg"],
+        "does not take inputs [4, 2, 2, 2] of float32: IndexError: the third",
+    ),
     "rubbish": (["nets:small", "--checkpoint", "rubbish.pt"], "cannot be read as weights"),
     "rubbish too": (["nets:small", "--checkpoint", "rubbish.safetensors"], "cannot be read as weights"),
 }
