@@ -30,6 +30,7 @@ def shapes(tensors: Any) -> str:
     """Shape and type of a tensor, or of each of a tuple or a dict of them.
 
     Example:
+        >>> import torch
         >>> shapes({"ids": torch.zeros(8, 3), "mask": torch.ones(8, dtype=torch.bool)})
         'ids [8, 3] of float32, mask [8] of bool'
     """

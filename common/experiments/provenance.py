@@ -34,16 +34,11 @@ def commit(root: Path) -> str:
 @cache
 def dirty(root: Path) -> bool | None:
     """Whether source differs from the commit, files that git does not know included; None if it cannot be told."""
-    if not git(root, "rev-parse", "HEAD"):
-        return None
-    excluded = [f":(exclude){path}" for path in GENERATED]
-    changed = ["status", "--porcelain", "--untracked-files=no", "--", ".", *excluded]
-    unknown = ["ls-files", "--others", "--exclude-standard", "--", *SOURCE]
-    return bool(git(root, *changed) or git(root, *unknown))
+    return bool(uncommitted(root)) if git(root, "rev-parse", "HEAD") else None
 
 
 def uncommitted(root: Path) -> list[str]:
-    """The files that `dirty` speaks of."""
+    """The files of the source, and all others that git knows, that differ from the commit."""
     excluded = [f":(exclude){path}" for path in GENERATED]
     changed = ["diff", "--name-only", "HEAD", "--", ".", *excluded]
     unknown = ["ls-files", "--others", "--exclude-standard", "--", *SOURCE]

@@ -83,15 +83,15 @@ class Change:
 
 
 def undisclosed_settings(
-    replication: Replication, scale: str | None = None, experiments: Collection[str] | None = None
+    replication: Replication, scales: Sequence[str] = SCALES, experiments: Collection[str] | None = None
 ) -> Iterator[str]:
     """Each change of settings after evidence was published of which no amendment tells; nothing without history.
 
     Args:
-        scale, experiments: only of these; None: of all.
+        experiments: only of these; None: of all.
     """
     by_claim: dict[tuple[str, str], list[Change]] = {}
-    for change in changes_of_settings(replication, scale, experiments):
+    for change in changes_of_settings(replication, scales, experiments):
         by_claim.setdefault((change.claim.id, change.scale), []).append(change)
     for changes in by_claim.values():
         yield from map(_sentence, untold(changes))
@@ -118,14 +118,9 @@ def untold(changes: Sequence[Change]) -> list[Change]:
 
 
 def changes_of_settings(
-    replication: Replication, scale: str | None = None, experiments: Collection[str] | None = None
+    replication: Replication, scales: Sequence[str] = SCALES, experiments: Collection[str] | None = None
 ) -> Iterator[Change]:
-    """Each change of the settings of a claim between published states, or since the last one; oldest first.
-
-    Args:
-        scale, experiments: only of these; None: of all.
-    """
-    only = scale, experiments
+    """Each change of the settings of a claim between published states, or since the last one; oldest first."""
     claims = load_claims(replication.folder / "claims.yaml")
     then = cache(partial(_replication_at, replication))
     claims_then, kept = cache(partial(claims_at, replication)), cache(partial(kept_at, replication))
@@ -134,9 +129,9 @@ def changes_of_settings(
     def grid(commit: str | None, experiment: str, scale: str) -> Grid | None:
         return _grid(replication if commit is None else then(commit), experiment, scale)
 
-    for scale in SCALES if only[0] is None else (only[0],):
+    for scale in scales:
         for experiment, states in evidence(replication, scale).items():
-            if only[1] is not None and experiment not in only[1]:
+            if experiments is not None and experiment not in experiments:
                 continue
             found_at = [(state, there) for state in states if (there := grid(state.commit, experiment, scale))]
             known, grids = [state for state, _ in found_at], [there for _, there in found_at]

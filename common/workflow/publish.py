@@ -95,7 +95,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         made[experiment] = _summary(facts)
     if not made:
         raise UserError(f"publish {where}: {experiments[0]}: {replication.experiment(experiments[0]).left_out}.")
-    if untold := next(undisclosed_settings(replication, scale, made), None):
+    if untold := next(undisclosed_settings(replication, (scale,), made), None):
         raise UserError(f"publish {where}: {untold}")
     _write(analysis, place, made, scale, _decided_by(replication, claims, now))
     track_metrics(replication, scale, [verdict for verdict in judged if verdict["experiment"] in made])

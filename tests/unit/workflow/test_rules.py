@@ -382,7 +382,7 @@ def test_settings_that_published_evidence_had_are_named_until_an_entry_that_is_y
     assert named() == ["seed from 0, 1, 2, 3, 4 to 0, 1, 2, 3, 4, 5"], "steps are no seeds"
     of_one = [
         list(undisclosed_settings(committed.replication(), *only))
-        for only in (("laptop", {"descent"}), ("laptop", {"measurement"}), ("paper", None))
+        for only in ((("laptop",), {"descent"}), (("laptop",), {"measurement"}), (("paper",), None))
     ]
     assert [len(found) for found in of_one] == [1, 0, 0]
     committed.edit("claims.yaml", "'50 steps'", "'50 steps, five seeds'")
