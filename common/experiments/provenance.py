@@ -40,9 +40,9 @@ def dirty(root: Path) -> bool | None:
 def uncommitted(root: Path) -> list[str]:
     """The files of the source, and all others that git knows, that differ from the commit."""
     excluded = [f":(exclude){path}" for path in GENERATED]
-    changed = ["diff", "--name-only", "HEAD", "--", ".", *excluded]
-    unknown = ["ls-files", "--others", "--exclude-standard", "--", *SOURCE]
-    return [path for arguments in (changed, unknown) for path in (git(root, *arguments) or "").splitlines()]
+    changed = git(root, *("status", "--porcelain", "--untracked-files=no", "--", ".", *excluded)) or ""
+    unknown = git(root, *("ls-files", "--others", "--exclude-standard", "--", *SOURCE)) or ""
+    return [*(line[3:] for line in changed.splitlines()), *unknown.splitlines()]
 
 
 def lock_digests(root: Path) -> dict[str, str]:
