@@ -21,7 +21,6 @@ from itertools import pairwise
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from common.claims.cells import matching
 from common.claims.estimates import SEED
@@ -32,6 +31,7 @@ from common.experiments.provenance import git
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
 from common.experiments.syntax import Sources
+from common.workflow.earlier_claims import entries_at
 from common.workflow.rules import claims_at, files_of, of
 
 Point = dict[str, str]
@@ -175,10 +175,8 @@ def evidence(replication: Replication, scale: str) -> dict[str, list[State]]:
 
 def kept_at(replication: Replication, commit: str) -> dict[str, frozenset[tuple[str, str]]]:
     """Of each claim at a commit, what its `amended` kept in words of settings and metrics, each with its day."""
-    path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    entries = yaml.load(git(replication.root, "show", f"{commit}:{path}") or "", yaml.CSafeLoader) or []
     found = {}
-    for entry in entries:
+    for entry in entries_at(replication, commit):
         amended = entry.get("amended") or []
         listed = amended if isinstance(amended, list) else [amended]
         formers = [(str(one["date"]), one.get("former")) for one in listed]
@@ -210,13 +208,13 @@ def _grid(replication: Replication | None, experiment: str, scale: str) -> Grid 
         return None
     if not (runs := replication.runs(experiment, scale)):
         return None
-    defaults = {
-        name: {field.name: _text(_value(field.written)) for field in replication.parameter_fields(name).values()}
-        for name in replication.experiments
-    }
+
+    @cache
+    def defaults(name: str) -> Point:
+        return {field.name: _text(_value(field.written)) for field in replication.parameter_fields(name).values()}
 
     def point(run: Run) -> Point:
-        own = defaults[run.experiment] | {name: _text(value) for name, value in run.settings.items()}
+        own = defaults(run.experiment) | {name: _text(value) for name, value in run.settings.items()}
         starts = {name: point(needed) for name, needed in replication.needed(run).items()}
         return own | {f"{name}.{key}": value for name, other in starts.items() for key, value in other.items()}
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
-import yaml
 
 from common.claims.cells import matching
 from common.claims.estimates import SEED
@@ -31,6 +30,7 @@ from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
 from common.files import read_json
 from common.workflow.discovery import find
+from common.workflow.earlier_claims import entries_at
 
 Entry = TypeVar("Entry")
 
@@ -129,10 +129,8 @@ def metrics_at(replication: Replication, experiment: str, records: Path, commit:
 
 def claims_at(replication: Replication, commit: str) -> dict[str, Claim]:
     """The claims of a commit by id, those that today's schema can read; none where it has no claims.yaml."""
-    path = (replication.folder / "claims.yaml").relative_to(replication.root).as_posix()
-    shown = git(replication.root, "show", f"{commit}:{path}") or ""
     found = {}
-    for entry in yaml.load(shown, yaml.CSafeLoader) or []:
+    for entry in entries_at(replication, commit):
         known = {name: value for name, value in entry.items() if name in Claim.model_fields and name != "amended"}
         try:
             found[entry["id"]] = Claim.model_validate({"nature": "empirical", **known})

@@ -8,13 +8,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from common.claims.schema import IN_WORDS, Claim, FormerRule, load_claims
 from common.experiments.provenance import git
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
+from common.workflow.earlier_claims import entries_at
 
 _KEPT = tuple(name for name in FormerRule.model_fields if name not in IN_WORDS)
 _NONE: dict[str, Any] = {"polarity": "claim", "decidable_from": "laptop"}
@@ -71,8 +71,7 @@ def _versions(replication: Replication) -> Iterator[tuple[str, str, _Entries, _E
     listed = git(root, *("log", "--first-parent", "--reverse", "--format=%h %cs", "--", path)) or ""
     before: _Entries = {}
     for commit, day in map(str.split, listed.splitlines()):
-        entries = yaml.load(git(root, "show", f"{commit}:{path}") or "", yaml.CSafeLoader) or []
-        after = {entry["id"]: entry for entry in entries}
+        after = {entry["id"]: entry for entry in entries_at(replication, commit)}
         yield commit, day, dict(before), after
         before |= after
 
