@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.mark.parametrize(
     "written",
     [
-        "# before\n- id: a\n  reason: >-\n    - no entry\n    # no comment\n\n# between\n- id: b\n  accept: {below: 0}\n",
+        "# before\n- id: a\n  reason: >-\n    - no entry\n    # no comment\n\n# between\n- id: b\n",
         "- id: a\n  accept: &one {below: 0}\n- id: b\n  accept: *one\n",
         "  - id: a\n  - id: b\n",
         "[{id: a}, {id: b}]\n",
