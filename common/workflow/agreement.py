@@ -5,6 +5,7 @@ Nothing is computed but, of records that are there, metrics and figures.
 
 import ast
 import importlib
+import re
 from collections.abc import Collection, Generator, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +16,7 @@ from common.claims.cells import DIVERGED
 from common.errors import UserError, suggestion, told
 from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
+from common.reports.units import Writing
 from common.sources import read_source
 from common.workflow.discovery import healthy, make_importable
 from common.workflow.state import Folders, RunState, run_states
@@ -23,6 +25,8 @@ ANALYSIS_PACKAGES = frozenset(
     ("pandas", "pyarrow", "seaborn", "matplotlib", "scipy", "snakemake", "dvc", "jupytext", "jinja2", "numba", "nh3")
 )
 """What a bare GPU box lacks: no experiment imports it at its top."""
+OF_LOGARITHMS = frozenset(("slope", "correlation", "difference_of_correlations"))
+"""Estimates that relate logarithms: what comes out is an exponent, or has no unit."""
 
 
 def refused(replication: Replication) -> Iterator[str]:
@@ -115,6 +119,17 @@ def unknown_in_report(replication: Replication) -> Iterator[str]:
             if isinstance(pattern, ast.Constant) and not any(fnmatchcase(one, str(pattern.value)) for one in ids):
                 where = f"{path.relative_to(replication.root)}:{pattern.lineno}"
                 yield f"{where}: there is no claim {pattern.value!r}{suggestion(pattern.value, ids)}"
+
+
+def units_of_logarithms(replication: Replication) -> Iterator[str]:
+    """Claims on a metric `log2_…` or `log10_…` in another unit, by which alone pages write its numbers as factors."""
+    for claim in load_claims(replication.folder / "claims.yaml"):
+        metric = claim.estimate.variables()[0]
+        named = None if claim.estimate.kind in OF_LOGARITHMS else re.match(r"(?:.*_)?log(2|10)_", metric)
+        if named and Writing.of(claim.unit).base != float(named[1]):
+            words = {"2": "powers of two", "10": "powers of ten"}[named[1]]
+            place = _shown(claim.place, replication)
+            yield f"{place}: {metric} is a logarithm, so that its unit is {words!r}, not {claim.unit or 'none'!r}."
 
 
 def _not_shown(replication: Replication, drawn: Mapping[str, Collection[str]]) -> Iterator[str]:

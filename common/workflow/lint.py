@@ -15,6 +15,7 @@ from common.workflow.agreement import (
     needs_analysis_packages,
     refused,
     unfit_analyses,
+    units_of_logarithms,
     unknown_in_report,
 )
 from common.workflow.disclosure import undisclosed_settings
@@ -31,16 +32,16 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
 
     Returns:
         (unfinished, notes): what a run or its analysis would refuse, marks of the scaffold, findings that are missing
-        or that the verdicts do not bear out (any more), claims without a place in the document or that read as another
-        one does, experiments without a claim or outside the coverage, files beside the experiments that are none,
-        claims that changed or went after their evidence was published and nothing says so, and rules that cannot be
-        decided at their scale; rules of a share that so few seeds cannot reproduce, rules that leave settings out at a
-        larger scale, pairs that read the same number, and numeric parameters without a unit (`unit="1"` says that they
-        are pure numbers).
+        or that the verdicts do not bear out (any more), logarithms in another unit, claims without a place in the
+        document or that read as another one does, experiments without a claim or outside the coverage, files beside
+        the experiments that are none, claims that changed or went after their evidence was published and nothing says
+        so, and rules that cannot be decided at their scale; rules of a share that so few seeds cannot reproduce, rules
+        that leave settings out at a larger scale, pairs that read the same number, and numeric parameters without a
+        unit (`unit="1"` says that they are pure numbers).
     """
     if not_in_order := list(refused(replication)):
         return not_in_order, []
-    agreement = (needs_analysis_packages, names_taken, unknown_in_report, unfit_analyses)
+    agreement = (needs_analysis_packages, names_taken, units_of_logarithms, unknown_in_report, unfit_analyses)
     contents = (_scaffold, _untold, _unsourced, _unclaimed, _alike, _misplaced)
     history = (broken, undisclosed, undisclosed_settings, undisclosed_metrics, dropped)
     unfinished = (*agreement, *contents, *history, out_of_reach)

@@ -16,6 +16,7 @@ import pytest
 from common.claims import Claim, load_claims
 from common.claims.metric_rows import rows_of
 from common.files import read_json
+from common.workflow.agreement import OF_LOGARITHMS
 from tests.conftest import ROOT
 
 PAPERS = sorted(path.parent for path in (ROOT / "replications").glob("*/claims.yaml"))
@@ -55,8 +56,6 @@ OTHER_NUMBERS = {
     "pacgen/reparametrisation/log10_*": "of the ratio to the value at α = 1",
 }
 """What is not the logarithm of the number that it is named after, and why."""
-EXPONENTS = {"slope", "correlation", "difference_of_correlations"}
-"""Estimates that relate logarithms: what comes out is an exponent, or has no unit."""
 
 
 def bases(metric: str) -> set[float]:
@@ -72,7 +71,7 @@ def problem(claim: Claim, paper: str) -> str | None:
     column = claim.estimate.variables()[0]
     metric = f"{paper}/{claim.experiment}/{column}"
     said = {base for base, words in UNITS.items() if re.match(words, claim.unit or "")}
-    if claim.estimate.kind in EXPONENTS or not (said or re.match(r"(.*_)?log(10|2)?_", column)):
+    if claim.estimate.kind in OF_LOGARITHMS or not (said or re.match(r"(.*_)?log(10|2)?_", column)):
         return None
     if len(known := bases(metric)) != 1:
         return f"{claim.id}: write down here the base of {metric}"

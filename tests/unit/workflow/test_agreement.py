@@ -91,6 +91,17 @@ def test_claims_that_the_report_asks_for_and_that_there_are_not(in_process: Proj
     )
 
 
+def test_a_logarithm_in_the_unit_of_another_base(in_process: Project) -> None:
+    rule = "  estimate: {kind: paired_difference, metric: log_distance, of"
+    text = in_process.file("claims.yaml").read_text()
+    for unit, said in (("powers of ten", []), ("powers of two", ["not 'powers of two'."]), (None, ["not 'none'."])):
+        line = f"  unit: {unit}\n" if unit else ""
+        in_process.file("claims.yaml").write_text(text.replace(rule, line + rule.replace(" log_", " log10_"), 1))
+        sentences = found(agreement.units_of_logarithms, in_process)
+        assert [sentence.split(", ")[-1] for sentence in sentences] == said
+        assert all("log10_distance is a logarithm, so that its unit is 'powers of ten'" in one for one in sentences)
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "sentence"),
     [
