@@ -6,6 +6,7 @@ import pandas as pd
 
 from common.claims import load_claims
 from common.claims.cells import Cells, select
+from common.claims.estimates import SEED
 from common.claims.estimation import MINIMAL_SETTINGS
 from common.claims.judging import MINIMAL_SEEDS, beyond_so_few
 from common.claims.schema import Claim
@@ -32,14 +33,27 @@ def never_reproduced(replication: Replication) -> Iterator[str]:
 
 
 def other_settings(replication: Replication) -> Iterator[str]:
-    """Claims that leave out at workstation scale settings which they compare at laptop scale."""
+    """Claims that leave out at workstation scale settings, seeds aside, which they compare at laptop scale.
+
+    Those that leave out as many stand together.
+    """
+    alike: dict[tuple[str, int, int], list[str]] = {}
     for claim in _claims(replication):
         both = [_cells(claim, replication, scale) for scale in ("laptop", "workstation")]
         if claim.decidable_from not in ("smoke", "laptop") or None in both:
             continue
-        laptop, workstation = ({tuple(map(str, setting)) for setting in cells.settings} for cells in both if cells)
+        laptop, workstation = (_settings(cells) for cells in both if cells)
         if left_out := len(laptop - workstation):
-            yield f"claim {claim.id}: workstation scale leaves out {left_out} of the laptop's {len(laptop)} settings."
+            alike.setdefault((claim.experiment, left_out, len(laptop)), []).append(claim.id)
+    for (experiment, left_out, total), names in alike.items():
+        who = f"claim {names[0]}" if len(names) == 1 else f"claims {', '.join(names)}"
+        yield f"{experiment}: workstation scale leaves out {left_out} of the laptop's {total} settings of {who}."
+
+
+def _settings(cells: Cells) -> set[tuple[str, ...]]:
+    """What the cells compare, without the seeds where a rule takes each for a setting."""
+    kept = [place for place, axis in enumerate(cells.axes) if axis != SEED]
+    return {tuple(str(setting[place]) for place in kept) for setting in cells.settings}
 
 
 def same_numbers(replication: Replication) -> Iterator[str]:

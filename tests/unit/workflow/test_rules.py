@@ -313,6 +313,25 @@ def test_what_rules_reach_is_told(committed: Project) -> None:
     assert list(same_numbers(replication)) == [f"claims {FIRST} and twin read the same number."]
 
 
+def test_settings_that_a_larger_scale_leaves_out_are_told_of_claims_together_and_seeds_are_none(
+    committed: Project,
+) -> None:
+    first = "estimate: {kind: paired_difference, metric: log_distance, of: {learning_rate: 0.5}, minus: "
+    path = committed.root / "replications/decay/claims.yaml"
+    rule = "estimate: {kind: exact, metric: log_distance, over: [learning_rate, seed]}"
+    one = path.read_text().replace(first + "{learning_rate: 0.1}, pair_by: seed}", rule, 1)
+    path.write_text(one + one[: one.index("- id: control")].replace(FIRST, "twin"))
+    scales = (
+        "smoke: {{steps: 20, grid: {{seed: 2}}}}\n    workstation: {{grid: {{learning_rate: {rates}, seed: [5, 6]}}}}"
+    )
+    committed.edit("config.yaml", "smoke: {steps: 20, grid: {seed: 2}}", scales.format(rates="[0.1, 0.5, 3.0]"))
+    assert list(other_settings(committed.replication())) == []
+    committed.edit("config.yaml", "learning_rate: [0.1, 0.5, 3.0], seed: [5, 6]", "learning_rate: [0.1], seed: [5, 6]")
+    assert list(other_settings(committed.replication())) == [
+        f"descent: workstation scale leaves out 2 of the laptop's 3 settings of claims {FIRST}, twin."
+    ]
+
+
 def test_a_share_that_so_few_seeds_cannot_show_is_told(committed: Project) -> None:
     first = "estimate: {kind: paired_difference, metric: log_distance, of: {learning_rate: 0.5}, minus:"
     committed.edit("claims.yaml", first, first.replace("paired_difference", "earlier").replace("minus", "than"))
