@@ -111,12 +111,11 @@ class _Training:
         )
 
     def conclude(self) -> None:
-        """λ₁ of each solution from a random start, and its accuracy; the weights are kept."""
+        """λ₁ of each solution from a random start, and its accuracy."""
         test = test_images(self.setting, self.context)
         for member, run in enumerate(self.runs):
             if self.descent.status[member] == DIVERGED:
                 continue
-            self.context.save(run, "solution", {"weights": self.span.on_images([member]).weights[0]})
             found = sharpness(
                 self._problem(member),
                 relative_error=self.setting.relative_error / 10,
