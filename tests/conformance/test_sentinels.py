@@ -48,7 +48,7 @@ DISCRETE = {
     "pacgen/toy_landscape/boundary_complexity_*": "a share of points of a grid",
     "pacgen/toy_landscape/training_error_*": "a share of a hundred points",
     "pacgen/toy_landscape/population_error_*": "a share of twenty thousand fresh points",
-    "sgd_stability/gd_against_sgd/chosen_*": "one of a few candidates",
+    "sgd_stability/gd_against_sgd*/chosen_*": "one of a few candidates",
     "sgd_stability/pac_bayes_theorem/*": "a share of draws",
 }
 
