@@ -21,6 +21,8 @@ from common.workflow.graph import Graph
 from common.workflow.slurm import (
     check_arrays,
     check_cluster,
+    check_submitting,
+    node_memory,
     of_profile,
     time_limit,
 )
@@ -38,6 +40,8 @@ except UserError as error:
 onstart:
     if workflow.is_main_process and not workflow.touch:
         try:
+            if stated("slurm_partition") and not workflow.local_exec:
+                check_submitting()
             ownership.begin_workflow(os.environ, RESULTS, workflow.local_exec)
         except UserError as error:
             raise WorkflowError(str(error)) from None
@@ -71,19 +75,44 @@ def stated(name, otherwise=None):
     return defaults[name].raw if name in defaults else otherwise
 
 
-def longest(wildcards):
-    """Minutes that a job may ask for: what the profile says and what its partition allows. Nodes are told the latter."""
+def of_partition(wildcards, limit):
+    """A limit of the partition that a job goes to; nodes are told it."""
     partition = (
         "gpu_partition" if GRAPH.job_resources(wildcards).gpus else "slurm_partition"
     )
-    return min(
-        int(stated("longest_runtime", 10**9)),
-        int(config.get(f"longest_in_{partition}", 10**9)),
+    return int(config.get(f"{limit}_in_{partition}", 10**9))
+
+
+def runtime(wildcards, attempt):
+    """Minutes, half as many more with each attempt, up to what the profile says and what the partition allows."""
+    grown = GRAPH.job_resources(wildcards).runtime * (attempt + 1) // 2
+    longest = int(stated("longest_runtime", 10**9))
+    return min(grown, longest, of_partition(wildcards, "longest"))
+
+
+def memory(wildcards, attempt):
+    """MB, half as many more with each attempt, up to what the largest node of the partition has."""
+    first = GRAPH.job_resources(wildcards).mem_mb
+    return max(
+        first, min(first * (attempt + 1) // 2, of_partition(wildcards, "largest"))
     )
 
 
+def of_analysis():
+    """Memory and time on a cluster: what the profile says, half as much more with each attempt."""
+    asked = (
+        {name: int(stated(name)) for name in ("mem_mb", "runtime")}
+        if stated("slurm_partition")
+        else {}
+    )
+    return {
+        name: lambda wildcards, attempt, first=first: first * (attempt + 1) // 2
+        for name, first in asked.items()
+    }
+
+
 def gpus(paper, experiment):
-    """How a job asks for GPUs: by their number, or as generic resources of a type, and on nodes with a feature."""
+    """How a job asks for GPUs: by number or as generic resources of a type, on nodes with a feature, on whose account."""
     count, gres, feature = (
         GRAPH.rule_resources(paper, experiment).gpus,
         stated("gpu_gres"),
@@ -94,6 +123,9 @@ def gpus(paper, experiment):
         asked["gres"] = f"{gres}:{count}"
     if count and feature:
         asked["constraint"] = feature
+    for name, of_gpus in (("slurm_account", "gpu_account"), ("qos", "gpu_qos")):
+        if count and stated(of_gpus):
+            asked[name] = stated(of_gpus)
     return asked
 
 
@@ -112,16 +144,23 @@ if stated("slurm_partition") and workflow.is_main_process:
     except UserError as error:
         raise WorkflowError(str(error)) from None
     for partition in ("slurm_partition", "gpu_partition"):
-        minutes = time_limit(stated(partition, stated("slurm_partition")))
-        if minutes is not None:
-            config[f"longest_in_{partition}"] = minutes
-            workflow.config_settings.config_args += [
-                f"longest_in_{partition}={minutes}"
-            ]
+        names = stated(partition, stated("slurm_partition"))
+        for limit, value in (
+            ("longest", time_limit(names)),
+            ("largest", node_memory(names)),
+        ):
+            if value is not None:
+                config[f"{limit}_in_{partition}"] = value
+                workflow.config_settings.config_args += [
+                    f"{limit}_in_{partition}={value}"
+                ]
 
 if config.get("before_job"):
     # Modules and the like; scripts that set them up often read unset variables.
-    shell.prefix(f"set +u; {config['before_job']}; set -u; ")
+    shell.prefix(
+        f"set +u; {{ {config['before_job']}\n}} || "
+        "{ echo 'before_job of slurm/site.yaml failed' >&2; exit 1; }; set -u; "
+    )
 
 
 wildcard_constraints:
@@ -198,14 +237,8 @@ for paper, experiment in GRAPH.rules:
         threads: GRAPH.rule_resources(paper, experiment).cpus
         resources:
             **gpus(paper, experiment),
-            # Memory and time grow by half with each attempt.
-            mem_mb=lambda wildcards, attempt: GRAPH.job_resources(wildcards).mem_mb
-            * (attempt + 1)
-            // 2,
-            runtime=lambda wildcards, attempt: min(
-                GRAPH.job_resources(wildcards).runtime * (attempt + 1) // 2,
-                longest(wildcards),
-            ),
+            mem_mb=memory,
+            runtime=runtime,
             slurm_partition=stated(
                 "gpu_partition"
                 if GRAPH.rule_resources(paper, experiment).gpus
@@ -243,6 +276,8 @@ rule analyse:
         "analysis/{scale}/{paper}/verdicts.json",
     log:
         "logs/analyse/{scale}/{paper}.log",
+    resources:
+        **of_analysis(),
     params:
         state=lambda wildcards: GRAPH.analysis_state(wildcards.paper),
     shell:
@@ -256,6 +291,8 @@ rule page:
         "reports/site/{paper}.html",
     log:
         "logs/page/{paper}.log",
+    resources:
+        **of_analysis(),
     params:
         state=lambda wildcards: GRAPH.page_state(wildcards.paper),
     shell:

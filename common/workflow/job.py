@@ -19,6 +19,9 @@ from common.workflow.run import clock_of, execute, exit_code, summary
 from common.workflow.slurm import inside_a_job, minutes_left
 from common.workflow.state import Folders
 
+WITHOUT_GPU = "REPLICATIONS_WITHOUT_GPU"
+"""Variable of a job that may compute without the GPU that it asked for."""
+
 
 def _job_of(folders: Folders, marker: str, scale: str) -> tuple[Replication, Job]:
     if len(Path(marker).parts) < 3:
@@ -73,6 +76,7 @@ def job_step(folders: Folders, marker: str, scale: str, attempt: Attempt, minute
     replication, job = _job_of(folders, marker, scale)
     clock = clock_of(minutes)
     try:
+        _check_gpus(replication, job)
         outcomes = execute(folders, replication, job, clock, retry=frozenset({"failed"}), wait=True)
     except UserError as error:
         print(f"replicate: {error}", file=sys.stderr)
@@ -84,6 +88,26 @@ def job_step(folders: Folders, marker: str, scale: str, attempt: Attempt, minute
     if code and clock.stop_requested and attended():
         return ENDED
     return 0 if attempt.last else code
+
+
+def _check_gpus(replication: Replication, job: Job) -> None:
+    """Refuse to compute on a node's processor what was given a GPU to compute on.
+
+    Raises:
+        UserError: inside a Slurm job torch sees no GPU, the experiment asks for one, and nobody said that it may do
+            without.
+    """
+    experiments = {run.experiment for run in job.runs}
+    asked = any(replication.experiment(name).resources_at(job.scale).gpus for name in experiments)
+    if not (asked and inside_a_job()) or WITHOUT_GPU in os.environ:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise UserError(
+            f"{socket.gethostname()}: the job asked for a GPU, and torch sees none: compare `nvidia-smi` there with "
+            f"torch.version.cuda (docs/cluster.md, Drivers and GPUs), or set {WITHOUT_GPU}=1 to compute without."
+        )
 
 
 def killed_step(folders: Folders, marker: str, scale: str, code: int) -> None:

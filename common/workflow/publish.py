@@ -363,13 +363,15 @@ def _write(
     scale: str,
     decided_by: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Replace the entries of the experiments in `made`, keeping those of others."""
+    """Replace the entries of the experiments in `made`, and of claims that moved to one, keeping those of others."""
     verdicts = [
         {**v, **decided_by[v["id"]], "commit": made[v["experiment"]]["commit"]}
         for v in _mine(analysis / "verdicts.json", made)
     ]
     figures = _mine(analysis / "figures.json", made)
-    _write_verdicts(place, [*_others(place / "verdicts.json", made), *verdicts])
+    judged = {verdict["id"] for verdict in verdicts}
+    others = [entry for entry in _others(place / "verdicts.json", made) if entry["id"] not in judged]
+    _write_verdicts(place, [*others, *verdicts])
     kept = _others(place / "figures.json", made)
     (place / "figures").mkdir(parents=True, exist_ok=True)
     small = {f["csv"] for f in figures if f["csv"] and (analysis / f["csv"]).stat().st_size <= CSV_LIMIT}

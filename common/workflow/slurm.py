@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import yaml
 from common.errors import UserError, suggestion
 from common.output import said
 
+ADDED = 64
+"""MB; the plug-in adds one to each array of 30."""
 _LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")
 
 
@@ -68,6 +71,30 @@ def time_limit(partitions: str) -> int | None:
     stated = (line.split() for line in (said(["sinfo", "-h", "-o", "%R %l"]) or "").splitlines())
     limits = [as_minutes(limit) for name, limit in stated if name in names]
     return min((int(limit) for limit in limits if limit is not None), default=None)
+
+
+def node_memory(partitions: str) -> int | None:
+    """MB of the largest node of partitions that commas join, by the smallest of these; None if Slurm does not say.
+
+    Less `ADDED`: what the plug-in adds to what the jobs of an array ask for.
+    """
+    names = partitions.split(",")
+    stated = (line.split() for line in (said(["sinfo", "-h", "-o", "%R %m"]) or "").splitlines())
+    largest: dict[str, int] = {}
+    for name, memory in (line for line in stated if len(line) == 2):
+        if name in names and memory.rstrip("+").isdigit():
+            largest[name] = max(largest.get(name, 0), int(memory.rstrip("+")) - ADDED)
+    return min(largest.values(), default=None)
+
+
+def check_submitting() -> None:
+    """Refuse to begin where nothing can be submitted.
+
+    Raises:
+        UserError: there is no `sbatch` here.
+    """
+    if shutil.which("sbatch") is None:
+        raise UserError("there is no `sbatch` here: load the module that has it, or go to where jobs are submitted.")
 
 
 def check_arrays(jobs: Mapping[tuple[str, str], int], array_jobs: str) -> None:

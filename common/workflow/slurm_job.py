@@ -13,6 +13,8 @@ import sys
 import zlib
 from collections.abc import Mapping, MutableMapping, Sequence
 
+from common.errors import UserError
+
 _ELEMENTS = "--slurm-jobstep-array-execs"
 _STEP = " --executor slurm-jobstep --jobs 1"
 
@@ -23,6 +25,9 @@ def job_command(arguments: Sequence[str], environment: Mapping[str, str]) -> str
     Args:
         arguments: of the Snakemake that the script started: they name its job, and of an array the one of the first
             element and, packed, the commands of all others.
+
+    Raises:
+        UserError: an element of an array whose commands were too long to be passed on (plug-in 2.8).
     """
     own, packed = _without_elements(arguments)
     command = shlex.join([sys.executable, "-m", "snakemake", *own])
@@ -30,6 +35,11 @@ def job_command(arguments: Sequence[str], environment: Mapping[str, str]) -> str
         return None
     elements = json.loads(base64.b64decode(packed.strip("'\""))) if packed else {}
     element = environment.get("SLURM_ARRAY_TASK_ID", "")
+    if not packed and element != environment.get("SLURM_ARRAY_TASK_MIN", element):
+        raise UserError(
+            "the array has more elements than its script can name, and this one does not know its command: put a "
+            "smaller `slurm-array-limit` into slurm/config.yaml."
+        )
     if element in elements:
         command = zlib.decompress(bytes.fromhex(elements[element])).decode()
     return command.replace(_STEP, "")
@@ -51,7 +61,10 @@ def _without_elements(arguments: Sequence[str]) -> tuple[list[str], str]:
 
 def become_own_job(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     """Replace this process by the one that executes its job, where it is a Slurm job's first Snakemake."""
-    command = job_command(arguments, environment)
+    try:
+        command = job_command(arguments, environment)
+    except UserError as error:
+        sys.exit(f"replicate: {error}")
     if command is not None:
         os.execv("/bin/sh", ["sh", "-c", command])
 

@@ -268,6 +268,7 @@ TASK_PROLOG = """\
 #!/bin/sh
 mkdir -p {folder}/local/$SLURM_JOB_ID
 echo "export TMPDIR={folder}/local/$SLURM_JOB_ID"
+echo "export REPLICATIONS_WITHOUT_GPU=1"
 """
 
 

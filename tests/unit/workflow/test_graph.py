@@ -1,6 +1,7 @@
 """What Snakemake is told of very many jobs, and of a cluster's arrays and partitions."""
 
 import base64
+import hashlib
 import json
 import shlex
 import sys
@@ -9,12 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from common.errors import UserError
 from common.workflow.graph import GATHERED, Graph
-from common.workflow.slurm import check_arrays, check_cluster
+from common.workflow.slurm import check_arrays, check_cluster, check_submitting, node_memory
 from common.workflow.slurm_job import job_command, leave_own_job
-from tests.conftest import Project, program
+from tests.conftest import ROOT, Project, program
 
 
 @pytest.fixture
@@ -91,6 +93,43 @@ def test_every_element_of_an_array_executes_its_own_job() -> None:
             "python -m snakemake two --mode remote",
             "echo three",
         ]
+
+
+def test_elements_whose_commands_were_not_passed_on_are_refused() -> None:
+    """As the plug-in's second way to submit leaves them, where the first is too long for a command line."""
+    arguments = ["/bin/snakemake", "--target-jobs", "one", *STEP]
+    array = {"SLURM_JOB_ID": "7", "SLURM_ARRAY_TASK_MIN": "31"}
+    assert job_command(arguments, {**array, "SLURM_ARRAY_TASK_ID": "31"}) is not None
+    with pytest.raises(UserError, match="does not know its command: put a smaller `slurm-array-limit`"):
+        job_command(arguments, {**array, "SLURM_ARRAY_TASK_ID": "32"})
+
+
+def test_the_commands_of_an_array_fit_into_one_argument() -> None:
+    """Linux takes 128 kB in one; a command that does not pack well is 2 kB in hexadecimal digits and base 64."""
+    profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text())
+    command = " ".join(hashlib.sha256(str(number).encode()).hexdigest() for number in range(23))
+    packed = {str(number): zlib.compress(command.encode(), 9).hex() for number in range(profile["slurm-array-limit"])}
+    assert len(command) > 1400
+    assert len(base64.b64encode(json.dumps(packed).encode())) < 128 * 1024 * 2 // 3
+
+
+def test_the_memory_of_the_largest_node_is_that_of_the_smallest_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_that_says(
+        tmp_path, monkeypatch, sinfo="echo 'gpu 128000'; echo 'gpu 256000+'; echo 'preempt 64000'; echo x"
+    )
+    assert node_memory("gpu") == 256_000 - 64
+    assert node_memory("preempt,gpu") == 64_000 - 64
+    assert node_memory("another") is None
+
+
+def test_nothing_begins_where_nothing_can_be_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="there is no `sbatch` here"):
+        check_submitting()
+    program(tmp_path, "sbatch", "true")
+    check_submitting()
 
 
 def cluster_that_says(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import torch
 
 from common.experiments.context import Clock
 from common.experiments.outcomes import Outcome
@@ -72,3 +73,33 @@ def test_unfinished_is_no_success_where_somebody_asked_to_end(
     job = in_process.replication().jobs("smoke")[0]
     marker = str(in_process.folders.results / job.marker)
     assert steps.job_step(in_process.folders, marker, "smoke", steps.Attempt(attempt, 1 if here else 3), None) == code
+
+
+@pytest.mark.parametrize(("attempt", "code"), [(1, 2), (3, 0)])
+def test_a_job_that_was_given_a_gpu_which_torch_does_not_see_does_not_compute(
+    in_process: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    attempt: int,
+    code: int,
+) -> None:
+    """The last attempt leaves the reason, so that the rest of the paper is analysed."""
+    in_process.edit("config.yaml", "    smoke: {minutes: 0.05}\n", "    smoke: {minutes: 0.05, gpus: 1}\n")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("REPLICATIONS_OFFLINE", "1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    job = in_process.replication().jobs("smoke")[0]
+    marker = in_process.folders.results / job.marker
+
+    def step() -> int:
+        return steps.job_step(in_process.folders, str(marker), "smoke", steps.Attempt(attempt, 3), None)
+
+    assert step() == code
+    told = "the job asked for a GPU, and torch sees none"
+    assert told in capsys.readouterr().err
+    assert marker.is_file() is (code == 0)
+    if marker.is_file():
+        assert told in marker.read_text()
+    monkeypatch.setenv(steps.WITHOUT_GPU, "1")
+    assert step() == 0
+    assert "completed" in marker.read_text()
