@@ -10,6 +10,7 @@ from common.reports.board import write_board
 from common.reports.drawing import thumbnail
 from common.reports.evidence import Evidence, Picture
 from common.reports.gist import Glance, Told, read_synthesis, tell_findings
+from common.reports.guide import PAGE, has_guide, write_guide
 from common.reports.judgements import ClaimRow, chance, changed, controls_text, in_order, judged_scales, tally
 from common.reports.render import write_page
 
@@ -61,6 +62,7 @@ def build_index(root: Path, scale: str) -> Path:
     rows = sorted((_row(path.parent, scale, root) for path in papers), key=lambda row: not row.judged)
     claims = [(row, claim, _address(row.evidence, claim)) for row in rows for claim in in_order(row.evidence.claims)]
     write_board(root, (row.evidence for row in rows))
+    write_guide(root)
     together = _together(root, claims, rows)
     return write_page(
         root / "reports" / "index.html",
@@ -74,6 +76,7 @@ def build_index(root: Path, scale: str) -> Path:
         chance=chance(claim for _, claim, _ in claims),
         changed=changed(claim for _, claim, _ in claims),
         scale=scale,
+        guide=f"site/{PAGE}" if has_guide(root) else None,
         claims=claims,
         fragile=[(row, claim, address) for row, claim, address in claims if claim.fragile],
     )

@@ -16,6 +16,7 @@ from common.reports.drawing import inline_svg, least_width
 from common.reports.evidence import Evidence, Picture
 from common.reports.formats import FigureEntry, Run, by_experiment, cost
 from common.reports.gist import Glance, tell_findings
+from common.reports.guide import PAGE, has_guide
 from common.reports.judgements import ClaimRow, chance, controls_text, grouped, in_order, judged_scales, tally
 from common.reports.notebook import Story, run_notebook, tell
 from common.reports.paper_view import PAPER_VARIABLE, ROOT_VARIABLE, SCALE_VARIABLE
@@ -106,6 +107,7 @@ def build_page(paper_dir: Path, scale: str, root: Path) -> Path:
         paper=evidence.paper,
         scale=scale,
         scales=judged_scales(evidence.claims),
+        guide=PAGE if has_guide(root) else None,
         story=story,
         told=told,
         drawn=drawn,

@@ -105,7 +105,7 @@ paper.figure(
     ],
     title="Fig. 5 · bounds and the measured gap over the depth",
     see="On GCNs (above) the three bounds part with the depth, and (12), blue, is the lowest. On MPNNs (below) they "
-    "lie within a factor of 230. All are orders of magnitude above the measured gap (green).",
+    "lie within a factor of 240. All are orders of magnitude above the measured gap (green).",
     printed="The talk names neither data sets nor depths (D2, D3); the gap and the Hessian measures (violet) are "
     "added.",
 )

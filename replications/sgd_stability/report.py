@@ -344,7 +344,7 @@ paper.figure(
     ["escape-*", "gd-minimum-at-the-edge-is-stable", "edge-minimum-is-unstable-at-b16"],
     title="Fig. 11 · from gradient descent to SGD",
     see="After the switch the loss climbs by orders of magnitude and comes back, the sharpness falls, and the test "
-    "accuracy dips and recovers, at B = 2 and 4 to a little more than before. On the right gradient descent goes on, "
+    "accuracy dips and recovers, at B = 1 and 4 to a little more than before. On the right gradient descent goes on, "
     "and nothing happens.",
     printed="The lecture's network and data are not stated; ours tells even from odd digits.",
 )

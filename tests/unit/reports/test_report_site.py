@@ -43,6 +43,21 @@ def test_pages_lie_where_the_contract_says(checkout: Path, page: Path, index: Pa
     assert index == checkout / "reports" / "index.html"
 
 
+def test_how_a_page_is_read_lies_beside_the_pages_where_the_checkout_says_it(checkout: Path, tmp_path: Path) -> None:
+    root = copy(checkout, tmp_path)
+    assert "how-to-read" not in page_of(root).read_text() + build_index(root, "laptop").read_text()
+    (root / "docs").mkdir()
+    (root / "docs" / "read-a-report.md").write_text(
+        "# Reading\n\nSee [the form](../form.yml), [a site](https://a.b).\n"
+    )
+    assert '<a href="how-to-read.html">' in page_of(root).read_text()
+    assert '<a href="site/how-to-read.html">' in build_index(root, "laptop").read_text()
+    guide = (root / "reports" / "site" / "how-to-read.html").read_text()
+    assert "<h1>Reading</h1>" in guide
+    assert "See the form, <a" in guide
+    assert "form.yml" not in guide
+
+
 def test_pages_are_well_formed_with_unique_ids_and_forbid_what_lies_elsewhere(page: Path, index: Path) -> None:
     for path in (page, index):
         ids = list(outline(path).attributes("id"))
