@@ -15,6 +15,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from common.reports.mathematics import with_mathematics
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
+_CONDITION = re.compile(r"\((?!ours;|mean;)([\w-]+);")
+_TERM = re.compile(r"^\([^;,]* [−+·] ")
 _DASH = re.compile(" ([–—−]) ")
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 _INDEX = re.compile("([‖⁰¹²³⁴⁵⁶⁷⁸⁹])_")  # an index, which Markdown takes for the beginning of emphasis
@@ -106,7 +108,10 @@ def linked(text: str, deviations: Mapping[str, str]) -> str:
 
 
 def brief(statement: str) -> str:
-    """A statement without its remarks in parentheses and its deviations; formulas and single words stay in theirs."""
+    """A statement without its remarks in parentheses and its deviations.
+
+    Formulas, and a single word that a remark begins with ("(ReLU; measured on 60 of 100)"), stay in theirs.
+    """
     statement = _REMARKED.sub("", statement)
     depth, start, kept = 0, 0, [""]
     for at, sign in enumerate(statement):
@@ -119,7 +124,10 @@ def brief(statement: str) -> str:
             depth -= 1
             inside = statement[start : at + 1]
             remark = len(_WORD.findall(inside)) > 2 and (start == 0 or statement[start - 1].isspace())
-            if depth == 0 and remark:
+            condition = _CONDITION.match(inside)
+            if depth == 0 and remark and condition:
+                kept.append(f"({condition[1]})")
+            elif depth == 0 and remark and not _TERM.search(inside):
                 kept[-1] = kept[-1].rstrip()
             elif depth == 0:
                 kept.append(inside)
