@@ -172,7 +172,7 @@ paper.figure(
     ["fig1-*"],
     title="Fig. 1 · spectra, test error and norm",
     see="How far the outliers of the spectrum reach, beside test error and norm of the same networks: λ₁ grows and the "
-    "norm falls; the test error is not shown to.",
+    "norm falls; the test error hardly changes.",
     printed="The document shows WRN-28-10 and more decays in (c); its spectra are two panels.",
 )
 

@@ -159,7 +159,7 @@ def test_the_hook_in_which_a_workflow_takes_its_steps_is_replaced_by_no_other() 
     lines = (ROOT / "Snakefile").read_text().splitlines()
     hooks = [number for number, line in enumerate(lines) if line.startswith("onstart:")]
     assert len(hooks) == 1, "of several hooks Snakemake calls the last alone"
-    assert "ownership.begin_workflow(" in "\n".join(lines[hooks[0] : hooks[0] + 5])
+    assert "ownership.begin_workflow(" in "\n".join(lines[hooks[0] : hooks[0] + 8])
 
 
 def test_a_signal_that_was_ignored_stays_so() -> None:
