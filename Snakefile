@@ -158,7 +158,7 @@ if stated("slurm_partition") and workflow.is_main_process:
 if config.get("before_job"):
     # Modules and the like; scripts that set them up often read unset variables.
     shell.prefix(
-        f"set +u; {config['before_job']}\nif [ $? -ne 0 ]; then "
+        f"set +u; {config['before_job']}; if [ $? -ne 0 ]; then "
         "echo 'before_job of slurm/site.yaml failed' >&2; exit 1; fi; set -u; "
     )
 
