@@ -21,9 +21,11 @@ from common.workflow.graph import Graph
 from common.workflow.slurm import (
     check_arrays,
     check_cluster,
+    check_requests,
     check_submitting,
     node_memory,
     of_profile,
+    request,
     time_limit,
 )
 
@@ -42,6 +44,7 @@ onstart:
         try:
             if stated("slurm_partition") and not workflow.local_exec:
                 check_submitting()
+                check_requests(requests())
             ownership.begin_workflow(os.environ, RESULTS, workflow.local_exec)
         except UserError as error:
             raise WorkflowError(str(error)) from None
@@ -127,6 +130,18 @@ def gpus(paper, experiment):
         if count and stated(of_gpus):
             asked[name] = stated(of_gpus)
     return asked
+
+
+def requests():
+    """What the jobs of this start ask Slurm for, once each: those of a rule ask for the same."""
+    jobs = {job.rule.name: job for job in workflow.dag.needrun_jobs()}
+    return {
+        request(job.resources, job.threads): name.removeprefix("run_").replace(
+            "__", "/"
+        )
+        for name, job in jobs.items()
+        if not job.is_local
+    }
 
 
 if stated("slurm_partition") and workflow.is_main_process:

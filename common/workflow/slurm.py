@@ -4,13 +4,16 @@ import math
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from common.errors import UserError, suggestion
-from common.output import said
+from common.output import SECONDS, said
 
 ADDED = 64
 """MB; the plug-in adds one to each array of 30."""
@@ -95,6 +98,61 @@ def check_submitting() -> None:
     """
     if shutil.which("sbatch") is None:
         raise UserError("there is no `sbatch` here: load the module that has it, or go to where jobs are submitted.")
+
+
+def request(resources: Mapping[str, Any], cores: int) -> tuple[str, ...]:
+    """What the plug-in has `sbatch` ask for a job, as far as Slurm may refuse it.
+
+    Args:
+        resources: of the job, by the plug-in's names.
+        cores: of a task, or for each GPU.
+    """
+    gpus = resources.get("gpu", 0)
+    options = {
+        "--partition": resources.get("slurm_partition"),
+        "--account": resources.get("slurm_account"),
+        "--qos": resources.get("qos"),
+        "--constraint": resources.get("constraint"),
+        "--gres": resources.get("gres"),
+        "--gpus": gpus,
+        "--mem": resources.get("mem_mb"),
+        "--time": resources.get("runtime"),
+        "--cpus-per-gpu" if gpus else "--cpus-per-task": cores,
+    }
+    return tuple(f"{name}={value}" for name, value in options.items() if value)
+
+
+def check_requests(requests: Mapping[tuple[str, ...], str]) -> None:
+    """Refuse to begin where Slurm would refuse a job: all its attempts would be gone within a second.
+
+    A trial that fails may mean no more than that nodes are down for now: only a job that Slurm does not put into its
+    queue counts. It may begin in a day at the earliest, and is taken out at once.
+
+    Args:
+        requests: options of `sbatch`, each with the name of what asks for them.
+
+    Raises:
+        UserError: Slurm refuses one, with Slurm's reason.
+    """
+    for options, name in requests.items():
+        trial = _sbatch("--test-only", *options)
+        if not trial.returncode:
+            continue
+        queued = _sbatch("--parsable", "--begin=now+1day", "--output=/dev/null", *options)
+        if not queued.returncode:
+            said(["scancel", queued.stdout.strip().partition(";")[0]])
+            print(f"replicate: {name} waits in the queue for now: {trial.stderr.strip()}", file=sys.stderr)
+        elif "submit limit" not in queued.stderr:  # as many jobs as allowed are there already: it may wait for these
+            reason = (queued.stderr.strip().splitlines() or ["no reason given"])[-1].rpartition("failed: ")[2]
+            raise UserError(f"Slurm refuses what {name} asks for ({' '.join(options)}): {reason}")
+
+
+def _sbatch(*options: str) -> "subprocess.CompletedProcess[str]":
+    command = ["sbatch", *options, "--wrap", "true"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"sbatch did not answer in {SECONDS} s")
 
 
 def check_arrays(jobs: Mapping[tuple[str, str], int], array_jobs: str) -> None:

@@ -162,6 +162,30 @@ def test_more_jobs_than_an_array_may_number_are_refused_before_anything_is_submi
         checkout.close()
 
 
+def test_a_request_that_slurm_refuses_is_named_before_anything_is_submitted(cluster: Cluster, tmp_path: Path) -> None:
+    """The nodes are drained at first: a job that may run on them later only waits, and is told to."""
+    checkout = Checkout(tmp_path / "checkout", cluster, resources=ONE_JOB, hold=False)
+    nodes = ("scontrol", "update", "nodename=node1,node2")
+    cluster.run(*nodes, "state=drain", "reason=test")
+    try:
+        process = checkout.submit("--", checkout.marker("descent"))
+        wait_for(lambda: "has been submitted" in checkout.log, PATIENCE, "the job to be submitted")
+        assert "decay/descent waits in the queue for now" in checkout.log
+        cluster.run(*nodes, "state=resume")
+        wait_for(lambda: process.poll() is not None, PATIENCE, "the workflow to end")
+        assert process.returncode == 0, checkout.log
+        checkout.set_in_profile("slurm_partition: cpu ", "constraint: imagined\n  slurm_partition: cpu ")
+        process = checkout.submit("--", checkout.marker("measurement"))
+        wait_for(lambda: process.poll() is not None, PATIENCE, "Snakemake to refuse")
+        assert process.returncode == 1
+        assert "Slurm refuses what decay/measurement asks for" in checkout.log
+        assert "Invalid feature specification" in checkout.log
+        assert checkout.log.count("has been submitted") == 1
+    finally:
+        cluster.run(*nodes, "state=resume", check=False)
+        checkout.close()
+
+
 def test_a_limit_on_submitted_jobs_is_kept_to(accounted: Cluster, tmp_path: Path) -> None:
     """Four jobs under a quality of service that lets a user have two in the queue."""
     accounted.run("sacctmgr", "-i", "add", "qos", "two", "MaxSubmitJobsPerUser=2")
