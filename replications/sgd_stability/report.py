@@ -409,7 +409,7 @@ paper.figure(
     ["table1-cifar10-*"],
     title="Table 1 · its column of CIFAR-10",
     see="The same of a small VGG on two classes of CIFAR-10. At both learning rates most seeds end just below 2/η, "
-    "some well below: there training has come to its loss before λ₁ is back at the edge.",
+    "some well below.",
     printed="The authors train on 1,000 images, at four learning rates. At η = 0.5 they have the same mean and spread; "
     "at 0.1 all of theirs end at the edge.",
 )
