@@ -32,6 +32,21 @@ def minutes_left() -> float | None:
     return as_minutes((said(["squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%L"]) or "").strip())
 
 
+def queue_again(turns: int) -> bool:
+    """Have Slurm put this job back into its queue; whether it does.
+
+    Args:
+        turns: how often it may begin; each time that it was preempted counts.
+    """
+    begun = 1 + int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+    if not inside_a_job() or begun >= turns:
+        return False
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")  # the number of the array is that of an element, too
+    job = f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}" if array else os.environ["SLURM_JOB_ID"]
+    print(f"Its partition ends it early: Slurm is asked to queue it again (turn {begun + 1} of {turns}).", flush=True)
+    return said(["scontrol", "requeue", job]) is not None
+
+
 def as_minutes(text: str) -> float | None:
     """Slurm's `[[days-]hours:]minutes:seconds` in minutes; None for its words (UNLIMITED, INVALID, …)."""
     found = _LEFT.fullmatch(text)
