@@ -122,8 +122,9 @@ paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with
 #
 # $$ \sum_i \sqrt{C \max_n v_i^\top \nabla_i^2 \ell_n v_i / n}. $$
 #
-# All methods have the same start and budget, and four strengths each (D10, D11). Correlations are over these 28
-# settings within each seed, and hold for such settings only.
+# All methods have the same start and budget, and four strengths each (D10, D11). SGD, here and below, is training with
+# nothing added: its steps are Adam's, as in the code of the talk's authors. Correlations are over these 28 settings
+# within each seed, and hold for such settings only.
 
 # %%
 paper.figure(
@@ -199,7 +200,7 @@ paper.summary(
 # %% [markdown]
 # ## Fig. 3: noise injection
 # WP-SGD takes gradients on one side of the weights, NSO on both. Both cost two gradients a step, so SGD with twice the
-# epochs stands beside them.
+# epochs stands beside them. The steps of all four are Adam's (D10).
 
 # %%
 paper.figure(
