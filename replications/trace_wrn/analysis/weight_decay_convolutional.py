@@ -31,8 +31,8 @@ PANELS = {
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
     """One row a run of `weight_decay_convolutional`; the regime is a training error like the document's.
 
-    That is below 1 % for the residual networks and 20 % for All-CNN-C. `…_fitted` has a value there alone; `log10_…` are
-    logarithms of λ₁, Tr H and equation 7.
+    That is below 1 % for the residual networks and 20 % for All-CNN-C. `…_fitted` has a value there alone; `log10_…`
+    are logarithms of λ₁, Tr H and equation 7.
     """
     final = records[records["kind"] == "final"].set_index("run")
     table = pd.DataFrame(gaps_and_curvature(final))
