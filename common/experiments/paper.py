@@ -13,6 +13,9 @@ Belief = Literal["believe", "with care", "not supported"]
 SYNTHESIS = Path("replications") / "synthesis.yaml"
 """Where in a checkout stands what the replications come to together."""
 
+SHORT = {"answer": 120, "finding": 80}
+"""Words that an answer and the text of a finding may have: a page is read in two minutes, or not at all."""
+
 _MATHEMATICS = re.compile(r"(\$[^$\n]+\$)")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9][A-Za-z0-9._/-]*)\}")
 
@@ -55,30 +58,32 @@ class Finding(_Strict):
 
     Attributes:
         text: Markdown; `{claim-id}` outside `$…$` stands for what was measured for one of `claims`.
+        detail: what else is to be known of it, which a page folds away; as `text`.
         claims: ids; in synthesis.yaml PAPER/ID.
         figure: EXPERIMENT/FIGURE; in synthesis.yaml PAPER/EXPERIMENT/FIGURE.
     """
 
     belief: Belief
     text: str = Field(min_length=1)
+    detail: str | None = Field(None, min_length=1)
     claims: list[str] = Field(min_length=1)
     figure: str | None = None
 
     @model_validator(mode="after")
     def _speaks_of_its_claims(self) -> "Finding":
-        for part in self.parts:
-            if part[1] and part[0] not in self.claims:
-                raise ValueError(f"the text speaks of {{{part[0]}}}, which is not among the claims")
+        for part, is_claim in pieces(f"{self.text} {self.detail or ''}"):
+            if is_claim and part not in self.claims:
+                raise ValueError(f"the text speaks of {{{part}}}, which is not among the claims")
         return self
 
-    @property
-    def parts(self) -> list[tuple[str, bool]]:
-        """The text in pieces, each with whether it is the id of a claim, in whose place its amount is said."""
-        found: list[tuple[str, bool]] = []
-        for number, piece in enumerate(_MATHEMATICS.split(self.text)):
-            pieces = [piece] if number % 2 else _PLACEHOLDER.split(piece)
-            found += [(text, place % 2 == 1) for place, text in enumerate(pieces) if text]
-        return found
+
+def pieces(text: str) -> list[tuple[str, bool]]:
+    """A text in pieces, each with whether it is the id of a claim, in whose place its amount is said."""
+    found: list[tuple[str, bool]] = []
+    for number, piece in enumerate(_MATHEMATICS.split(text)):
+        parts = [piece] if number % 2 else _PLACEHOLDER.split(piece)
+        found += [(part, place % 2 == 1) for place, part in enumerate(parts) if part]
+    return found
 
 
 class Withdrawal(_Strict):

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from common.claims.verdicts import CONTRADICTED, REPRODUCED
 from common.errors import suggestion
-from common.experiments.paper import SYNTHESIS, Finding, Synthesis
+from common.experiments.paper import SHORT, SYNTHESIS, Finding, Synthesis, pieces
 from common.reports.amounts import amount_text
 from common.reports.evidence import Evidence
 from common.reports.judgements import ClaimRow
@@ -58,6 +58,7 @@ class Told:
 
     Attributes:
         text: the sentence with its amounts in place.
+        detail: what is folded away, with its amounts, too; empty where there is nothing.
         evidence: its claims, each with the address of more, those of one verdict together.
         changed: what no longer fits, where the verdicts have changed since the sentence was written.
         missing: a sentence for each claim or figure that is not there.
@@ -65,6 +66,7 @@ class Told:
 
     finding: Finding
     text: Markup
+    detail: Markup
     evidence: list[tuple[ClaimRow, str]]
     changed: str | None
     missing: list[str]
@@ -112,17 +114,18 @@ def tell_findings(
         order = list(dict.fromkeys(row.name for row, _ in evidence))
         evidence.sort(key=lambda pair: order.index(pair[0].name))
         changed = None if missing else misfit(finding, claims)
-        told.append(Told(finding, _with_amounts(finding, claims, deviations), evidence, changed, missing))
+        text, detail = (_with_amounts(said, claims, deviations) for said in (finding.text, finding.detail or ""))
+        told.append(Told(finding, text, detail, evidence, changed, missing))
     return told
 
 
-def _with_amounts(finding: Finding, claims: Mapping[str, ClaimRow], deviations: Mapping[str, str]) -> Markup:
+def _with_amounts(text: str, claims: Mapping[str, ClaimRow], deviations: Mapping[str, str]) -> Markup:
     def said(name: str) -> str:
         amount, bracket, rest = (amount_text(claims[name]) if name in claims else "").partition(" (")
         return f"{_OPEN}{amount or 'an amount that is not measured yet'}{_CLOSE}{bracket}{rest}"
 
-    text = "".join(said(part) if is_claim else linked(part, deviations) for part, is_claim in finding.parts)
-    html = prose(text).replace(_OPEN, Markup('<span class="amount">')).replace(_CLOSE, Markup("</span>"))
+    whole = "".join(said(part) if is_claim else linked(part, deviations) for part, is_claim in pieces(text))
+    html = prose(whole).replace(_OPEN, Markup('<span class="amount">')).replace(_CLOSE, Markup("</span>"))
     return Markup(html)
 
 
@@ -148,6 +151,8 @@ def open_points(root: Path, folders: Iterable[Path], *, together: bool = False) 
         paper, place = evidence.paper, f"replications/{name}/paper.yaml"
         if not paper.question:
             found.append(f"{place}: no question: say in a sentence what the replication asks.")
+        if too_long := _too_long("the answer", paper.answer or "", SHORT["answer"], "a finding or the story"):
+            found.append(f"{place}: {too_long}")
         if not paper.findings:
             found.append(f"{place}: no findings: say in three to six sentences what came out.")
         found += [f"{place}: {sentence}" for sentence in _looked_at(paper.findings, claims[name], figures[name])]
@@ -162,8 +167,14 @@ def _published_first(evidence: Evidence) -> dict[str, ClaimRow]:
 def _looked_at(findings: list[Finding], claims: Mapping[str, ClaimRow], figures: Collection[str]) -> Iterator[str]:
     for number, finding in enumerate(findings, start=1):
         missing = unknown(finding, claims, figures)
-        sentences = missing or list(filter(None, [misfit(finding, claims)]))
+        long = _too_long("its text", finding.text, SHORT["finding"], "its `detail`")
+        sentences = [*(missing or filter(None, [misfit(finding, claims)])), *filter(None, [long])]
         yield from (
             f"finding {number}: {sentence.rstrip('.?')}{'?' if sentence.endswith('?') else '.'}"
             for sentence in sentences
         )
+
+
+def _too_long(what: str, text: str, words: int, elsewhere: str) -> str | None:
+    count = len(text.split())
+    return f"{what} has {count} words; what does not fit into {words} goes into {elsewhere}." if count > words else None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from common.experiments.paper import Coverage, Deviation, Finding, Paper
+from common.experiments.paper import Coverage, Deviation, Finding, Paper, pieces
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "add-a-paper.md").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_the_quoted_finding_stands_in_its_paper() -> None:
     [finding] = quote.pop("findings")
     assert differs(quote, whole) == []
     assert any(differs(finding, one) == [] for one in whole["findings"])
-    assert Finding(**finding).parts
+    assert pieces(Finding(**finding).text)
 
 
 def test_the_quoted_figure_stands_in_its_report() -> None:

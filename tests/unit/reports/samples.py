@@ -82,7 +82,12 @@ FINDINGS = [
         "claims": ["fig3-gap-and-metric-agree", "floor-dominates"],
         "figure": "batch_size/fig3",
     },
-    {"belief": "not supported", "text": "The gap follows.", "claims": ["fig3-given-training-loss"]},
+    {
+        "belief": "not supported",
+        "text": "The gap follows.",
+        "detail": "Given its loss.",
+        "claims": ["fig3-given-training-loss"],
+    },
     {"belief": "believe", "text": "The bounds agree.", "claims": ["fig1-bounds-similar"]},
 ]
 

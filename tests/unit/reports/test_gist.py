@@ -11,7 +11,7 @@ from markupsafe import Markup
 from pydantic import ValidationError
 
 from common.claims.verdicts import Verdict
-from common.experiments.paper import Finding, Synthesis
+from common.experiments.paper import Finding, Synthesis, pieces
 from common.reports.amounts import amount_text, measured_text, only_too_small
 from common.reports.formats import ClaimStub
 from common.reports.gist import Told, misfit, open_points, tell_findings
@@ -148,7 +148,14 @@ def test_a_contradiction_by_size_alone_says_so(other: dict[str, Any], open_: str
 
 def test_verdicts_under_a_sentence_are_said_together_and_ours_apart() -> None:
     rows = [row(verdict="reproduced"), row(verdict="reproduced"), row(polarity="our_finding", verdict="reproduced")]
-    told = Told(finding("with care"), Markup(""), [(one, "") for one in [*rows, row(verdict="inconclusive")]], None, [])
+    told = Told(
+        finding("with care"),
+        Markup(""),
+        Markup(""),
+        [(one, "") for one in [*rows, row(verdict="inconclusive")]],
+        None,
+        [],
+    )
     assert [(said, len(found)) for said, _, found in told.groups] == [
         ("2 claims reproduced", 2),
         ("our hypothesis reproduced", 1),
@@ -161,7 +168,7 @@ def test_a_question_of_ours_is_answered_by_yes_or_no() -> None:
     verdicts = ("contradicted", "contradicted", "reproduced", "inconclusive")
     ours = row(polarity="our_finding")
     rows = [replace(ours, live=Judged(Verdict("a", question, verdict=name), "laptop")) for name in verdicts]
-    told = Told(finding("with care"), Markup(""), [(one, "") for one in rows], None, [])
+    told = Told(finding("with care"), Markup(""), Markup(""), [(one, "") for one in rows], None, [])
     assert [said for said, _, _ in told.groups] == [
         "2 of our questions: no",
         "our question: yes",
@@ -175,7 +182,7 @@ def finding(belief: str, text: str = "It falls by {a}.", **other: Any) -> Findin
 
 
 def test_a_text_has_its_amounts_in_place_and_mathematics_left_alone() -> None:
-    parts = finding("believe", "By {a} at $\\frac{1}{2}$, {not this} but {a}.").parts
+    parts = pieces("By {a} at $\\frac{1}{2}$, {not this} but {a}.")
     assert [text for text, claim in parts if claim] == ["a", "a"]
     assert "".join("*" if claim else text for text, claim in parts) == "By * at $\\frac{1}{2}$, {not this} but *."
 
@@ -183,6 +190,8 @@ def test_a_text_has_its_amounts_in_place_and_mathematics_left_alone() -> None:
 def test_a_text_that_speaks_of_another_claim_or_an_eleventh_finding_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"speaks of \{b\}, which is not among the claims"):
         finding("believe", "By {b}.")
+    with pytest.raises(ValidationError, match=r"speaks of \{b\}, which is not among the claims"):
+        finding("believe", "By {a}.", detail="And {b}.")
     with pytest.raises(ValidationError, match="at most 10"):
         Synthesis.model_validate([{"belief": "believe", "text": "t", "claims": ["a"]}] * 11)
 
@@ -233,6 +242,19 @@ def test_lint_names_a_paper_without_findings_and_findings_that_name_what_is_not_
     ]
 
 
+def test_lint_names_what_is_too_long_for_two_minutes(fresh: Callable[..., Path]) -> None:
+    root = fresh()
+    one = {"belief": "with care", "claims": ["fig3-gap-and-metric-agree"]}
+    findings = [one | {"text": "word " * 80, "detail": "word " * 300}, one | {"text": "word " * 81}]
+    samples.write_paper(root, "pacgen", question="Does it?", answer="word " * 121, findings=findings)
+    samples.publish(root, "pacgen", "laptop", samples.VERDICTS, ("fig3",))
+    place = "replications/pacgen/paper.yaml:"
+    assert open_points(root, [root / "replications" / "pacgen"]) == [
+        f"{place} the answer has 121 words; what does not fit into 120 goes into a finding or the story.",
+        f"{place} finding 2: its text has 81 words; what does not fit into 80 goes into its `detail`.",
+    ]
+
+
 def test_lint_looks_at_what_the_replications_come_to_together(fresh: Callable[..., Path]) -> None:
     root = fresh()
     samples.publish(root, "pacgen", "laptop", samples.VERDICTS, ("fig3",))
@@ -248,4 +270,5 @@ def test_lint_looks_at_what_the_replications_come_to_together(fresh: Callable[..
 
 def test_a_deviation_that_a_finding_names_leads_to_where_it_is_told() -> None:
     (told,) = tell_findings([finding("with care", "It holds (D3), not D4.")], {}, [], str, {"D3": "page.html#D3"})
+    assert str(told.detail) == ""
     assert str(told.text) == 'It holds (<a href="page.html#D3">D3</a>), not D4.'

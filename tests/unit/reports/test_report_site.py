@@ -83,6 +83,8 @@ def test_a_page_begins_with_its_question_and_findings_by_how_far_to_believe_them
     assert "<h1>Does the metric follow the gap?</h1>" in html
     gist = Outline("<main>" + html.split('id="gist"')[1].split(">", 1)[1].split("</section>")[0] + "</main>")
     assert "their ranks correlate by 0.83 (0.61 to 1 at 95 %, five seeds)." in gist.text
+    assert "<summary>In detail</summary><p>Given its loss.</p>" in html
+    assert html.count("<summary>In detail</summary>") == 1
     assert gist.text.index("Believe") < gist.text.index("Not supported")
     assert {"#claim-fig3-gap-and-metric-agree", "#claim-floor-dominates"} <= set(gist.attributes("href"))
     changed = "it says 'believe', but fig1-bounds-similar is not decidable at this scale"
