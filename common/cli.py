@@ -525,7 +525,10 @@ def measure(
     relative_error: Annotated[float, typer.Option(help="Relative error to reach in each measure.")] = 0.01,
     budget: Annotated[float, typer.Option(help="Most gradients to spend on each measure.")] = 500.0,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the subset, of the random draws, and of weights without a checkpoint.")
+        int,
+        typer.Option(
+            min=0, max=2**63 - 1, help="Seed of the subset, of the random draws, and of weights without a checkpoint."
+        ),
     ] = 0,
     json: AsJson = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the spectral density: X.svg (and X.png, X.csv).")] = None,

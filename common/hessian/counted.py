@@ -14,10 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from common.hessian.losses import Loss
-
-IGNORED = -100
-"""Torch's value of a target that does not count."""
+from common.hessian.losses import IGNORED, Loss
 
 Counter = Callable[[torch.Tensor], torch.Tensor]
 """Targets [n, …] ↦ what each example counts [n]."""
@@ -41,13 +38,19 @@ class CountedLoss:
         return self._loss(outputs, targets) * self._count(targets).sum().to(outputs) * self._total
 
 
-def counted_loss(loss: Loss, measured: Loss, outputs: torch.Tensor, targets: Sequence[torch.Tensor]) -> Loss | None:
+def counted_loss(
+    loss: Loss,
+    measured: Loss,
+    outputs: torch.Tensor,
+    of_outputs: torch.Tensor,
+    targets: Sequence[torch.Tensor],
+) -> Loss | None:
     """The loss as a sum over examples, if it is a mean over what counts; None if every example counts alike.
 
     Args:
         loss: as given; a cross-entropy is known by its kind.
         measured: the loss as a function of the output tensor.
-        outputs: of the first examples of the first chunk.
+        outputs, of_outputs: outputs and targets at which it is looked at (`looked_at`).
         targets: of all data, by chunk.
 
     Raises:
@@ -65,7 +68,7 @@ def counted_loss(loss: Loss, measured: Loss, outputs: torch.Tensor, targets: Seq
     if not any(bool((part == IGNORED).any()) for part in targets):
         return None
     for counter in _CANDIDATES:
-        if _fits(measured, counter, outputs, targets[0][: len(outputs)]):
+        if _fits(measured, counter, outputs, of_outputs):
             if any(bool((counter(part) == 0).any()) for part in targets):
                 raise ValueError("An example has no target that counts: leave it out, or take torch's cross-entropy.")
             return _whole(measured, counter, targets)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from common.hessian.estimates import Accuracy, Estimate, average
-from common.hessian.products import LinearOperator
+from common.hessian.problem import Problem
+from common.hessian.products import LinearOperator, operator_of
 from common.hessian.random import generator
 
 
@@ -63,7 +64,7 @@ def deflated(operator: LinearOperator, dimension: int, source: torch.Generator) 
 
 
 def deflated_trace(
-    operator: LinearOperator,
+    operator: LinearOperator | Problem,
     dimension: int,
     *,
     relative_error: float = 0.01,
@@ -74,6 +75,7 @@ def deflated_trace(
     """Tr A by Hutch++: fewer draws than `hutchinson_trace` where a few eigenvalues outweigh the others.
 
     Args:
+        operator: a problem stands for its Hessian.
         dimension: of the space in which the trace is taken exactly, at two products each; 2 · dimension vectors
             [P] are held.
         beside: a known number that the value will be added to; the relative error is that of the sum.
@@ -87,13 +89,14 @@ def deflated_trace(
         >>> round(deflated_trace(Hessian(problem), 3).value, 4)
         4.0
     """
-    source, before = generator(seed), operator.cost
+    operator, source = operator_of(operator), generator(seed)
+    before = operator.cost
     inside = deflated(operator, dimension, source)
     accuracy = Accuracy(relative_error, max(budget - (operator.cost - before), 1.0), beside=beside)
 
     def draw() -> float:
         return inside.trace + operator.quadratic_form(inside.outside(operator.problem.random_signs(source)))
 
-    cost, name = operator.quadratic_form_cost, f"Hutch++ beside {inside.basis.shape[1]} dimensions, {operator.name}"
-    found = average(draw, cost=cost, accuracy=accuracy, seed=seed, method=name)
+    name = f"Hutch++ beside {inside.basis.shape[1]} dimensions, {operator.name}"
+    found = average(draw, cost=lambda: operator.form_cost, accuracy=accuracy, seed=seed, method=name)
     return replace(found, cost=operator.cost - before, passes=found.passes + 2 * inside.basis.shape[1])

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from common.hessian.choices import Of, one_of
-from common.hessian.estimates import Estimate
+from common.hessian.estimates import Estimate, widened
 from common.hessian.functional_hessian import FunctionalHessian
 from common.hessian.per_sample import chunk_linearisations, curvature_squares, units
 from common.hessian.problem import Problem
@@ -59,10 +59,10 @@ def diagonal(
     Args:
         method: "auto" is exact, except for the Hessian of a network of more than 4,096 parameters that is not
             piecewise linear. "control variate" is diag G exactly and draws of diag(H − G).
-        draws: of a Monte Carlo diagonal, at least 2.
+        draws: of a Monte Carlo diagonal, at least 4.
 
     Raises:
-        ValueError: no such matrix or method, or fewer than two draws.
+        ValueError: no such matrix or method, or fewer than four draws.
 
     Example:
         >>> model = nn.Linear(2, 1, bias=False)
@@ -73,8 +73,8 @@ def diagonal(
     require_problem(problem, "diagonal")
     one_of(of, get_args(Of), "matrix")
     one_of(method, get_args(Method), "method")
-    if draws < 2:
-        raise ValueError(f"{draws} draws: at least 2 are needed for a standard error.")
+    if draws < 4:
+        raise ValueError(f"{draws} draws: at least 4 are needed for a standard error.")
     as_ggn = of == "ggn" or problem.structure.piecewise_linear
     if method == "auto":
         method = "exact" if as_ggn or problem.size <= EXACT_UP_TO else "monte carlo"
@@ -185,11 +185,11 @@ def _sampled(
             step = new - average
             average += step / number
             squares += step * (new - average)
-    errors = [(squares / (draws * (draws - 1))).sqrt() for squares in spread]
+    errors = [(squares / (draws - 1)).sqrt() * widened(1.0, draws) for squares in spread]
     sample = torch.tensor(sums, dtype=torch.float64)
     trace = Estimate(
         float(sample.mean()),
-        float(sample.std()) / math.sqrt(draws),
+        widened(float(sample.std()), draws),
         samples=draws,
         passes=draws,
         cost=draws * cost,

@@ -6,6 +6,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import torch
 
+ROUNDINGS = 8.0
+"""Machine epsilons that a sum over examples may be off, of its size: what a difference of two such sums is held against."""
 PILOT = 8
 """Draws before the first look at the spread; fewer leave the standard error too uncertain to plan by."""
 
@@ -89,7 +91,7 @@ class Accuracy:
             return 0
         allowed = self._allowed(value)
         wanted = draws * (1.05 * (standard_error / allowed) ** 2 - 1) if allowed else math.inf
-        affordable = int(self.budget / cost) - draws
+        affordable = int(min(self.budget / cost, 1e9)) - draws
         return max(0, min(affordable, math.ceil(min(wanted, 1e9))))
 
     def met_by(self, value: float, standard_error: float) -> bool:
@@ -111,7 +113,7 @@ def widened(spread: float, draws: int) -> float:
 def average(
     draw: Callable[[], float],
     *,
-    cost: float,
+    cost: float | Callable[[], float],
     accuracy: Accuracy,
     seed: int,
     method: str,
@@ -122,7 +124,7 @@ def average(
 
     Args:
         draw: one unbiased draw, which passes over the data once.
-        cost: of a draw, in gradient-equivalents.
+        cost: of a draw, in gradient-equivalents; of the next one, if a function, which is asked after the pilot draws.
         seed, method, reason: carried into the estimate.
         values: draws made before, to which the new ones are added.
 
@@ -138,7 +140,8 @@ def average(
     while True:
         sample = torch.tensor(values, dtype=torch.float64)
         value, error = float(sample.mean()), widened(float(sample.std()), len(values))
-        more = accuracy.draws_wanted(value, error, len(values), cost)
+        each = cost() if callable(cost) else cost
+        more = accuracy.draws_wanted(value, error, len(values), each)
         if more == 0:
             break
         values += [draw() for _ in range(more)]
@@ -150,7 +153,7 @@ def average(
         error,
         samples=draws,
         passes=draws,
-        cost=draws * cost,
+        cost=draws * each,
         seed=seed,
         method=method,
         converged=met,

@@ -3,9 +3,11 @@
 Σ = 1/N Σ_n (gₙ − ∇L)(gₙ − ∇L)ᵀ, gₙ the gradient of example n
 """
 
+from dataclasses import replace
+
 import torch
 
-from common.hessian.estimates import Accuracy, Estimate, average, square_root
+from common.hessian.estimates import ROUNDINGS, Accuracy, Estimate, average, square_root
 from common.hessian.ggn import GGN, NoiseCovariance
 from common.hessian.per_sample import chunk_linearisations
 from common.hessian.problem import Problem
@@ -32,7 +34,7 @@ def per_sample_gradient_norms(problem: Problem) -> torch.Tensor:
 
 
 def noise_trace(problem: Problem) -> Estimate:
-    """Tr Σ = mean ‖gₙ‖² − ‖∇L‖², exactly.
+    """Tr Σ = mean ‖gₙ‖² − ‖∇L‖², exactly but for rounding, which is the bound where the difference is as small.
 
     Raises:
         ValueError: the loss is a sum.
@@ -47,7 +49,10 @@ def noise_trace(problem: Problem) -> Estimate:
     problem.require_mean()
     squares = float(per_sample_gradient_norms(problem).double().square().mean())
     value = squares - float(problem.gradient().double().square().sum())
-    return Estimate(value, passes=2, cost=5 / 3, method="exact, norms of the gradients of the examples")
+    rounding = ROUNDINGS * torch.finfo(problem.dtype).eps * squares
+    bound = rounding if value < 1000 * rounding else 0.0
+    method = "exact, norms of the gradients of the examples"
+    return Estimate(max(value, 0.0), bound=bound, passes=2, cost=5 / 3, method=method)
 
 
 def noise_norm(
@@ -108,6 +113,11 @@ def noise_along_curvature(
             weights = weights - weights.mean()
         return curvature.quadratic_form(curvature.weighted_gradient(weights / problem.count**0.5))
 
-    return average(
-        draw, cost=4 / 3, accuracy=Accuracy(relative_error, budget), seed=seed, method="noise along curvature"
+    found = average(
+        draw,
+        cost=lambda: 2 / 3 + curvature.again_cost + curvature.form_cost,
+        accuracy=Accuracy(relative_error, budget),
+        seed=seed,
+        method="noise along curvature",
     )
+    return replace(found, cost=curvature.cost)

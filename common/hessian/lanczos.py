@@ -175,10 +175,12 @@ class Krylov:
             return float(torch.tensor(self.offdiagonal, dtype=torch.float64).log().sum())
         along = (coefficients[: len(self._filtered)].T @ self._filtered).abs()
         last = coefficients[-1].abs()
+        unseen = torch.finfo(self._basis.dtype).eps  # what a zero may be: the larger the scaling, the wider the bounds
         i = int(torch.minimum(along / self._filtered.norm(), last).argmax())  # where rounding matters least
         others = torch.cat([theta[:i], theta[i + 1 :]])
         gaps = float((theta[i] - others).abs().log().sum())
-        return self._filtered_log + gaps + math.log(float(along[i] * last[i]) * self.offdiagonal[-1])
+        share = max(float(along[i]), unseen * float(self._filtered.norm())) * max(float(last[i]), unseen)
+        return self._filtered_log + gaps + math.log(share * self.offdiagonal[-1])
 
     def _append(self, vector: torch.Tensor) -> None:
         if self.size == len(self._basis):

@@ -5,7 +5,7 @@ cross-entropy Λ = diag p − p pᵀ, S = diag √p − p √pᵀ; squared error
 Any other loss is differentiated twice; Λ may then be indefinite and S comes with signs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +14,12 @@ from torch.nn import functional
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
+IGNORED = -100
+"""Torch's value of a target that does not count."""
+MOST_LOOKED_AT = 64
+"""Examples at which a loss is looked at, at most."""
+LARGEST_LOOKED_AT = 2**20
+"""Numbers that their outputs may have together; the first few are looked at whatever they have."""
 LARGEST_DENSE = 512
 """Outputs an example up to which Λ of an unknown loss is formed."""
 
@@ -151,6 +157,8 @@ class AnyLoss(OutputCurvature):
             unit[:, index] = 1.0
             columns.append(self.product(outputs, targets, unit.view_as(outputs)).flatten(1))
         values, vectors = torch.linalg.eigh(torch.stack(columns, dim=2))
+        rounding = 16 * values.shape[1] * torch.finfo(values.dtype).eps * values.abs().amax(1, keepdim=True)
+        values = torch.where(values.abs() > rounding, values, 0.0)  # else the sign of a zero is that of its rounding
         return vectors * values.abs().sqrt()[:, None, :], values.sign()
 
 
@@ -178,6 +186,41 @@ def _is(loss: Loss, kind: type[nn.Module]) -> bool:
     return isinstance(loss, kind) and type(loss).forward is kind.forward
 
 
+def looked_at(
+    outputs: torch.Tensor, targets: torch.Tensor, all_targets: Sequence[torch.Tensor], count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Outputs and targets at which a loss is looked at: targets that differ, from all the data.
+
+    A loss with weights of classes is the mean over examples of one class, and one that ignores targets over those
+    without any: the first examples do not tell. What stands in the outputs does not matter here, only their shape.
+
+    Args:
+        outputs, targets: of the first examples.
+        all_targets: where they are whole numbers, those of all N by chunk; else nothing.
+        count: N.
+
+    Example:
+        >>> looked_at(torch.zeros(2, 3), torch.tensor([0, 0]), [torch.tensor([0, 0, 0, 2])], 4)[1].tolist()
+        [0, 2, 0, 0]
+    """
+    most = max(len(outputs), min(MOST_LOOKED_AT, LARGEST_LOOKED_AT // outputs[0].numel()))
+    alike = [part.to(targets) for part in all_targets if part.shape[1:] == targets.shape[1:]]
+    if alike:
+        pool = torch.cat(alike)
+        flat = pool.reshape(len(pool), -1)
+        none = flat == IGNORED
+        # of targets with several entries: how many are ignored, and whether the first and the last one are
+        kind = 4 * none.sum(1) + 2 * none[:, 0] + none[:, -1] if flat.shape[1] > 1 else flat[:, 0]
+        kinds, kind = kind.unique(return_inverse=True)
+        place = torch.arange(len(pool), device=pool.device)
+        first = torch.full_like(kinds, len(pool)).scatter_reduce(0, kind, place, "amin")
+        spread = torch.linspace(0, len(first) - 1, min(most, len(first)), device=pool.device).round().long()
+        targets = torch.cat([pool[first[spread]], targets])[:most]
+    if count > 1 and len(targets) == 1:
+        targets = targets[[0, 0]]
+    return outputs[torch.arange(len(targets), device=outputs.device) % len(outputs)], targets
+
+
 def reduction_of(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> str:
     """'mean' or 'sum' over examples, found out by splitting a batch in two in every way.
 
@@ -191,9 +234,9 @@ def reduction_of(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> st
         >>> reduction_of(nn.CrossEntropyLoss(reduction="sum"), torch.zeros(3, 2), torch.tensor([0, 1, 1]))
         'sum'
     """
-    count = min(len(outputs), 7)
+    count = len(outputs)
     source = torch.Generator().manual_seed(0)
-    moved, targets = outputs[:count].detach(), targets[:count]
+    moved = outputs.detach()
     moved = moved / moved.abs().max().clamp(min=1)
     moved = moved + torch.randn(moved.shape, generator=source, dtype=moved.dtype).to(moved.device)
     with torch.no_grad():

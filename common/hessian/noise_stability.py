@@ -19,6 +19,15 @@ from common.hessian.random import generator
 from common.hessian.traces import trace
 
 
+def require_positive(size: float, name: str) -> None:
+    """
+    Raises:
+        ValueError: a size of perturbations that is not positive.
+    """
+    if not size > 0:
+        raise ValueError(f"{name} = {size}: it must be positive.")
+
+
 def loss_change(
     problem: Problem,
     direction: Callable[[], torch.Tensor],
@@ -96,8 +105,7 @@ def noise_stability(
         >>> round(found.predicted, 4), abs(found.change.value - 0.01) < 4 * found.change.standard_error
         (0.01, True)
     """
-    if not sigma > 0:
-        raise ValueError(f"σ = {sigma}: it must be positive.")
+    require_positive(sigma, "σ")
     source = generator(seed)
     direction, method = lambda: sigma * problem.random_normal(source), "normal noise, antithetic"
     change = loss_change(problem, direction, relative_error=relative_error, budget=budget, seed=seed, method=method)

@@ -13,7 +13,7 @@ import torch
 
 from common.hessian.estimates import Estimate
 from common.hessian.lanczos import lanczos
-from common.hessian.noise_stability import loss_change
+from common.hessian.noise_stability import loss_change, require_positive
 from common.hessian.problem import Problem
 from common.hessian.products import Hessian
 from common.hessian.random import generator, normal
@@ -24,12 +24,16 @@ def trace_from_perturbations(
 ) -> Estimate:
     """E 2 (L(w + ε) − L(w))/r², ε ~ N(0, r² I): Tr H up to O(r²) for antithetic draws.
 
+    Raises:
+        ValueError: the radius is not positive.
+
     Example:
         >>> problem = Problem(torch.nn.Linear(1, 1), torch.nn.MSELoss(), (torch.ones(3, 1), torch.ones(3, 1)))
         >>> found = trace_from_perturbations(problem, 0.1)
         >>> abs(found.value - 4) < 4 * found.standard_error
         True
     """
+    require_positive(radius, "radius")
     source = generator(seed)
     change = loss_change(
         problem,
@@ -50,7 +54,7 @@ def squared_norm_from_perturbations(
     The noise is shaped by the GGN G, which has a factor and is positive semidefinite; H need not be.
 
     Raises:
-        ValueError: the loss is not convex in the outputs.
+        ValueError: the radius is not positive, or the loss is not convex in the outputs.
 
     Example:
         >>> problem = Problem(torch.nn.Linear(1, 1), torch.nn.MSELoss(), (torch.ones(3, 1), torch.ones(3, 1)))
@@ -58,6 +62,7 @@ def squared_norm_from_perturbations(
         >>> abs(found.value - 16) < 4 * found.standard_error
         True
     """
+    require_positive(radius, "radius")
     if not problem.curvature.convex:
         raise ValueError("Curvature-shaped noise needs a convex loss known by name.")
     source = generator(seed)

@@ -22,7 +22,7 @@ from common.hessian.chunks import FEW, Chunks, Data, Inputs, chunks_of, take
 from common.hessian.counted import counted_loss
 from common.hessian.double_backward import custom_functions
 from common.hessian.execution import Execution
-from common.hessian.losses import Loss, OutputCurvature, output_curvature, reduction_of
+from common.hessian.losses import Loss, OutputCurvature, looked_at, output_curvature, reduction_of
 from common.hessian.outputs import Layout
 from common.hessian.random import normal, signs
 from common.hessian.ranks import ALONE, Ranks, Value, fingerprint, require_whole
@@ -102,6 +102,8 @@ class Problem:
         self.size = sum(self.sizes)
         self.dtype, self.device = self.parameters[0].dtype, self.parameters[0].device
         self.convolutions = sum(isinstance(m, nn.Conv1d | nn.Conv2d | nn.Conv3d) for m in model.modules())
+        if chunk is not None and chunk < 1:
+            raise ValueError(f"chunk = {chunk}: at least one example goes through the model at once.")
         most = chunk or (256 if self.convolutions else 2048)
         self.chunks: Chunks = chunks_of(data, most, self.device)
         self.count = self.chunks.count
@@ -141,9 +143,11 @@ class Problem:
             )
         with explained(lambda: f"The loss does not take outputs {shapes(outputs)} with targets {shapes(targets)}"):
             self._loss(outputs, targets)
-        self._counted = counted_loss(self.loss_function, self._loss, outputs, self.chunks.classes())
+        classes = self.chunks.classes()
+        some, of_some = looked_at(outputs, targets, classes, self.count)
+        self._counted = counted_loss(self.loss_function, self._loss, some, of_some, classes)
         self._require_loss_of_outputs(outputs, targets)
-        self.reduction = "mean" if self._counted else reduction_of(self._loss, outputs, targets)
+        self.reduction = "mean" if self._counted else reduction_of(self._loss, some, of_some)
         self.outputs_per_example = outputs[0].numel()
         loss = self._counted or self._loss
         self.curvature: OutputCurvature = output_curvature(loss, self.summed_loss, outputs, targets)

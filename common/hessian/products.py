@@ -89,16 +89,26 @@ class LinearOperator:
         return self.problem.size
 
     @property
+    def again_cost(self) -> float:
+        """Of recording what is not kept, in every pass over the data, in gradient-equivalents; known after one."""
+        return self._again or 0.0
+
+    @property
     def product_cost(self) -> float:
         """Of the next product, in gradient-equivalents, once what can be kept has been."""
-        return self.kept_cost + (self._again or 0.0)
+        return self.kept_cost + self.again_cost
+
+    @property
+    def form_cost(self) -> float:
+        """Of the next `quadratic_form`, likewise."""
+        return self.quadratic_form_cost + self.again_cost
 
     def _settle(self, before: float) -> None:
         """After a pass over the data: what it has cost since `before`, and will again, over all ranks."""
         if self._again is None and self._kept_most is not None:
             self._again = self.problem.completed(self.record_cost * float(sum(self._weights[self._kept_most :])))
         if self.problem.ranks.count > 1:
-            self.cost = before + (self._again or 0.0 if self._recorded else self.record_cost)
+            self.cost = before + (self.again_cost if self._recorded else self.record_cost)
         self._recorded = True
 
     def quadratic_form(self, vector: torch.Tensor) -> float:
@@ -253,8 +263,10 @@ def require_problem(problem: object, measure: str) -> None:
         raise TypeError(f'{measure} takes the problem, and which matrix by name: {measure}(problem, "ggn").')
 
 
-def quadratic_forms_by_parameter(operator: LinearOperator, vector: torch.Tensor) -> dict[str, float]:
+def quadratic_forms_by_parameter(operator: LinearOperator | Problem, vector: torch.Tensor) -> dict[str, float]:
     """v_iᵀ A_ii v_i for the block of each parameter tensor i, other blocks of v set to zero; a product each.
+
+    A problem stands for its Hessian.
 
     Example:
         >>> model = torch.nn.Linear(1, 1)
@@ -262,6 +274,7 @@ def quadratic_forms_by_parameter(operator: LinearOperator, vector: torch.Tensor)
         >>> quadratic_forms_by_parameter(Hessian(problem), torch.tensor([3.0, 1.0]))
         {'weight': 18.0, 'bias': 2.0}
     """
+    operator = operator_of(operator)
     forms, start = {}, 0
     for name, size in zip(operator.problem.names, operator.problem.sizes, strict=True):
         block = torch.zeros_like(vector)
@@ -271,8 +284,8 @@ def quadratic_forms_by_parameter(operator: LinearOperator, vector: torch.Tensor)
     return forms
 
 
-def dense(operator: LinearOperator) -> torch.Tensor:
-    """The matrix itself [P, P], by P products; symmetric up to rounding.
+def dense(operator: LinearOperator | Problem) -> torch.Tensor:
+    """The matrix itself [P, P], by P products; symmetric up to rounding. A problem stands for its Hessian.
 
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -280,6 +293,7 @@ def dense(operator: LinearOperator) -> torch.Tensor:
         >>> dense(Hessian(problem)).tolist()
         [[2.0]]
     """
+    operator = operator_of(operator)
     unit = torch.eye(operator.size, dtype=operator.problem.dtype, device=operator.problem.device)
     blocks = [operator @ part for part in unit.split(max(1, math.ceil(2**22 / operator.size)), dim=1)]
     return torch.cat(blocks, dim=1)

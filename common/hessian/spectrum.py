@@ -4,9 +4,10 @@ For a random unit vector q, the eigenvalues θ of Lanczos's tridiagonal matrix w
 eigenvectors)² are a Gauss quadrature: Σ τ f(θ) ≈ qᵀ f(A) q, and P times its mean over q is Tr f(A)
 (Ubaru, Chen and Saad 2017).
 
-Deflated, the eigenpairs that a run has found (outliers, which converge first) count 1/P each from then on instead of
-the random τ, and later runs go on beside them: Tr f(A) ≈ Σ f(θ) + (P − k) · mean Σ τ f(θ) of the rest. That needs no
-further product, and where nothing converges it is the same as without.
+Deflated, the k eigenpairs that earlier runs have found (outliers, which converge first) count 1/P each in a run instead
+of the random τ, and it goes on beside them: Tr f(A) ≈ Σ f(θ) + (P − k) Σ τ f(θ) of the rest. That needs no further
+product, and where nothing converges it is the same as without. A run's own pairs must not count in it: of an
+eigenvalue of several eigenvectors it finds the one that its start vector singles out.
 """
 
 import math
@@ -24,8 +25,8 @@ from common.hessian.random import generator
 
 FOUND = 1e-2
 """Residual of a Ritz pair, over its value, up to which it counts as an eigenpair."""
-SINGLE = 16.0
-"""Weight in units of 1/P, square of a normal number for one eigenvector, above which there are several of them."""
+SEEN = 1e-9
+"""Weight of a Ritz pair above which the start vector, and not rounding, has led to it."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def spectrum(
 
     Args:
         operator: a problem stands for its Hessian.
-        deflate: count the eigenpairs that a run has found exactly (see above): as good a density of half as many
+        deflate: count the eigenpairs that earlier runs have found exactly (see above): a better density of as many
             products where there are outliers. Holds their vectors [P], and a second time while a run lasts its basis.
 
     Raises:
@@ -115,16 +116,15 @@ def spectrum(
         theta, coefficients = torch.linalg.eigh(krylov.tridiagonal())
         weights = coefficients[0].square()
         if deflate:
+            before_run, share = values, len(values) / operator.size
             residuals = (krylov.offdiagonal[-1] if more else 0.0) * coefficients[-1].abs()
-            found = (residuals <= FOUND * theta.abs()) & (weights * (operator.size - len(values)) <= SINGLE)
-            if not found.all():
+            found = (residuals <= FOUND * theta.abs()) & (weights > SEEN)
+            if len(values) + int(found.sum()) < operator.size:  # else nothing is left beside them
                 fresh = krylov.basis.T @ coefficients[:, found].to(krylov.basis)
                 known = Deflation(torch.linalg.qr(torch.cat([known.basis, fresh], dim=1)).Q)
                 values = torch.cat([values, theta[found]])
-                theta, weights = theta[~found], weights[~found] / weights[~found].sum()
-            share = len(values) / operator.size
-            theta = torch.cat([values, theta])
-            weights = torch.cat([torch.full_like(values, 1 / operator.size), (1 - share) * weights])
+            theta = torch.cat([before_run, theta])
+            weights = torch.cat([torch.full_like(before_run, 1 / operator.size), (1 - share) * weights])
         rows.append((theta, weights))
     width = max(min(steps, operator.size), *(len(theta) for theta, _ in rows))
     return Spectrum(
@@ -175,8 +175,8 @@ def squared_frobenius_norm(
 
     name = f"squared Frobenius norm, {operator.name}" + (f", deflated by {deflate}" if deflate else "")
     accuracy = Accuracy(relative_error, max(budget - spent, 1.0) if deflate else budget)
-    found = average(draw, cost=operator.product_cost, accuracy=accuracy, seed=seed, method=name)
-    return replace(found, cost=found.cost + spent, passes=found.passes + 2 * inside.basis.shape[1])
+    found = average(draw, cost=lambda: operator.product_cost, accuracy=accuracy, seed=seed, method=name)
+    return replace(found, cost=operator.cost - before, passes=found.passes + 2 * inside.basis.shape[1])
 
 
 def frobenius_norm(

@@ -10,6 +10,7 @@ conditions; the eigenvalue above being ≤ 1 is the full criterion.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch.func import grad, vjp, vmap
 
 from common.hessian.chunks import Chunk, map_inputs, take
 from common.hessian.derivative_check import mismatch, rounding_of
-from common.hessian.estimates import Estimate, square_root
+from common.hessian.estimates import ROUNDINGS, Estimate, square_root
 from common.hessian.lanczos import Product, lanczos
 from common.hessian.looped import single
 from common.hessian.problem import Problem
@@ -40,6 +41,7 @@ class SampleHessians:
 
     Attributes:
         products: number of passes so far; `cost` of them in gradient-equivalents.
+        largest_second: ‖1/N Σ Hₙ² v‖ of unit vectors met by `covariance`, from whose size its differences are left.
 
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -56,6 +58,7 @@ class SampleHessians:
         problem.require_mean()
         self.problem = problem
         self.products = 0
+        self.largest_second = 0.0
         self._looped: bool | None = None
 
     @property
@@ -80,6 +83,7 @@ class SampleHessians:
     def covariance(self, vector: torch.Tensor) -> torch.Tensor:
         """Σ_H v [P]: a second pass for H(Hv)."""
         first, second = self.moments(vector)
+        self.largest_second = max(self.largest_second, float(second.norm() / vector.norm()))
         return second - self.moments(first)[0]
 
     def second_moment_factor(self, vector: torch.Tensor, learning_rate: float, batch_size: int) -> torch.Tensor:
@@ -165,7 +169,7 @@ def non_uniformity(
     seed: int = 0,
     start: torch.Tensor | None = None,
 ) -> Estimate:
-    """s = √λ₁(1/N Σ Hₙ² − H²), with the error bound of λ₁ carried over.
+    """s = √λ₁(1/N Σ Hₙ² − H²), with the error bound of λ₁ carried over, rounding of the difference included.
 
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -175,6 +179,10 @@ def non_uniformity(
     """
     hessians = SampleHessians(problem)
     largest = _largest(hessians, hessians.covariance, seed, start, relative_error=2 * relative_error, products=products)
+    rounding = ROUNDINGS * torch.finfo(problem.dtype).eps * hessians.largest_second
+    if rounding > 2 * relative_error * abs(largest.value):
+        reason = "the examples' Hessians differ by no more than rounding"
+        largest = replace(largest, bound=largest.bound + rounding, converged=False, reason=reason)
     return square_root(largest, "Lanczos, covariance of the examples' Hessians")
 
 

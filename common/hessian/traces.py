@@ -338,7 +338,7 @@ class _Hutchinson:
     def __call__(self, accuracy: Accuracy) -> Estimate:
         estimate = average(
             lambda: self.operator.quadratic_form(self.operator.problem.random_signs(self._source)),
-            cost=self.operator.quadratic_form_cost,
+            cost=lambda: self.operator.form_cost,
             accuracy=accuracy,
             seed=self.seed,
             method=f"Hutchinson, {self.operator.name}",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from common.hessian.ascent import Maximum, maximise
+from common.hessian.noise_stability import require_positive
 from common.hessian.problem import Problem
 from common.hessian.random import generator, normal
 
@@ -36,6 +37,9 @@ def sharpness_from_perturbations(
 ) -> WorstCase:
     """max_{‖ε‖ ≤ r} 2 (L(w + ε) − L(w))/r²: λ₁ up to O(r) at a minimum. Projected gradient ascent.
 
+    Raises:
+        ValueError: the radius is not positive.
+
     Example:
         >>> model = torch.nn.Linear(2, 1, bias=False)
         >>> with torch.no_grad(): _ = model.weight.zero_()
@@ -43,6 +47,7 @@ def sharpness_from_perturbations(
         >>> round(sharpness_from_perturbations(problem, 0.1).value, 3)
         4.0
     """
+    require_positive(radius, "radius")
     first = problem.random_normal(generator(seed)) if start is None else start
 
     def onto_ball(step: torch.Tensor) -> torch.Tensor:
@@ -66,6 +71,9 @@ def epsilon_sharpness(
     Barzilai–Borwein steps from a random point inside the box. Either gives a lower bound of the maximum. The result
     says which optimiser it was, how it ended and after how many iterations and evaluations.
 
+    Raises:
+        ValueError: ε is not positive.
+
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
         >>> with torch.no_grad(): _ = model.weight.zero_()
@@ -74,13 +82,15 @@ def epsilon_sharpness(
         >>> round(found.value, 2), found.ascent.converged, found.ascent.status
         (0.1, True, 'the projected gradient vanished')
     """
+    require_positive(epsilon, "ε")
     source, at = generator(seed), problem.vector()
     if dimensions is None:
         into: Callable[[torch.Tensor], torch.Tensor] = lambda y: y  # noqa: E731
         back, coordinates = into, at
     else:
         matrix = normal((problem.size, dimensions), source, at)
-        coordinates = torch.linalg.solve(matrix.T @ matrix, matrix.T @ at)
+        gram, wide = (matrix @ matrix.T, True) if dimensions > problem.size else (matrix.T @ matrix, False)
+        coordinates = matrix.T @ torch.linalg.solve(gram, at) if wide else torch.linalg.solve(gram, matrix.T @ at)
         into, back = (lambda y: matrix @ y), (lambda g: matrix.T @ g)
     sides = epsilon * (coordinates.abs() + 1)
     start = sides * (2 * torch.rand(sides.shape, generator=source, dtype=sides.dtype).to(sides) - 1) / 10

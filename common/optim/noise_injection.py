@@ -94,7 +94,7 @@ class EqualGradientNoise(NoiseStability):
         value = self._backward(loss, 1.0)
         plain, direction = self._present(), self.noise.draw()
         apart = [a - b for a, b in zip(perturbed, plain, strict=True)]
-        scale = self.noise.lengths(apart) / self.noise.lengths(direction)
+        scale = self.noise.lengths(apart) / self.noise.lengths(direction).clamp(min=torch.finfo(plain[0].dtype).tiny)
         for parameter, gradient, way in zip(self.parameters, plain, direction, strict=True):
             parameter.grad = gradient + way * scale.view(*scale.shape, *[1] * (way.dim() - scale.dim()))
         return value
