@@ -315,7 +315,7 @@ def claims(targets: Targets = None, scale: Scale = "", json: AsJson = False) -> 
         bring_up_to_date(selected, chosen, folders)
     rows = [row for row in claim_rows(selected, chosen, folders) if asked(row["paper"], row["experiment"])]
     print(as_json(rows), end="") if json else claims_table(rows, chosen)
-    for where, sentence in outdated(selected, chosen, folders) if targets else ():
+    for where, sentence in outdated(selected, chosen, folders):
         if asked(*where.split("/")):
             print(sentence, file=sys.stderr)
     problems = [(name, sentence) for name in selected for sentence in folders.problems(chosen, name)]
@@ -430,8 +430,15 @@ def adopt(
 ) -> None:
     """Check results that were computed elsewhere and take them over, so that they are not computed again."""
     chosen = _scale(scale)
-    refused = [_adopted(replication, chosen, source) for replication in _selected(paper).values()]
-    raise typer.Exit(1 if any(refused) else 0)
+    selected = _selected(paper)
+    reports = [_adopted(replication, chosen, source) for replication in selected.values()]
+    if source is not None and not any(report.found for report in reports):
+        names = ", ".join(selected) if paper else "any paper"
+        raise UserError(
+            f"adopt: {source} holds no run of {names} at scale {chosen}: name the folder that holds {chosen}/, or "
+            "another --scale."
+        )
+    raise typer.Exit(int(any(report.refused for report in reports)))
 
 
 @app.command()
@@ -441,12 +448,12 @@ def pull(papers: Papers = None, scale: Scale = "") -> None:
 
     selected = _selected(papers)
     found = fetch(project_root(), selected, _scale(scale) if scale else None)
-    refused = [_adopted(selected[name], recorded, None) for name, recorded in found]
-    raise typer.Exit(1 if any(refused) else 0)
+    reports = [_adopted(selected[name], recorded, None) for name, recorded in found]
+    raise typer.Exit(int(any(report.refused for report in reports)))
 
 
-def _adopted(replication: Any, scale: str, source: Path | None) -> bool:
-    """Take over the results of a replication and print a summary; whether something was refused."""
+def _adopted(replication: Any, scale: str, source: Path | None) -> Any:
+    """Take over the results of a replication and print a summary, which is returned."""
     from common.workflow.adopt import adopt as take_over
     from common.workflow.snakemake_calls import touch
 
@@ -454,7 +461,7 @@ def _adopted(replication: Any, scale: str, source: Path | None) -> bool:
     report = take_over(replication, scale, folders, source)
     touch(replication, scale, folders)
     print(f"{replication.name}: {report}.")
-    return bool(report.refused)
+    return report
 
 
 @app.command()

@@ -9,7 +9,9 @@ from common.claims import association, estimates
 from common.claims.cells import Cells
 from common.claims.estimates import Correlation, DifferenceAtEqual, DifferenceOfCorrelations, Slope
 from common.claims.intervals import Array
+from common.claims.permutation import rank_of
 from common.claims.schema import Claim
+from common.errors import UserError
 
 Association = Correlation | Slope | DifferenceOfCorrelations
 
@@ -89,6 +91,12 @@ def _over_seeds(estimate: DifferenceAtEqual, cells: Cells, compared: Callable[..
                 (cells.curve(estimate.equal, seed, setting, arm), cells.curve(estimate.metric, seed, setting, arm))
                 for arm in (0, 1)
             )
+            for along, values in ((x, y), (other_x, other_y)):
+                if len(along) != len(values):
+                    raise UserError(
+                        f"metrics {estimate.equal} and {estimate.metric} hold curves of {len(along)} and {len(values)} "
+                        "numbers in one run; they must go together"
+                    )
             parts.append(compared(x, y, other_x, other_y))
         gaps.append(float(np.mean(parts)))
     return np.array(gaps)
@@ -139,7 +147,7 @@ def constant_profiles(
     estimate: Association, quantities: dict[str, Array], given: Array | None
 ) -> dict[str, NDArray[np.bool_]]:
     """For each quantity the seeds in which it does not vary over the settings, so that nothing can go with it."""
-    ranked = not isinstance(estimate, Slope) and estimate.method == "spearman"
+    ranked = _by_ranks(estimate)
     if given is not None and ranked:
         given = association.ranks(given, axis=-2)
     return {
@@ -147,6 +155,17 @@ def constant_profiles(
         for name, values in quantities.items()
         if name not in estimate.given
     }
+
+
+def dependent_given(estimate: Association, given: Array) -> NDArray[np.bool_]:
+    """The seeds in which what is given does not vary over the settings, or says the same as something else given."""
+    if _by_ranks(estimate):
+        given = association.ranks(given, axis=-2)
+    return np.asarray(rank_of(given) < given.shape[-1])
+
+
+def _by_ranks(estimate: Association) -> bool:
+    return not isinstance(estimate, Slope) and estimate.method == "spearman"
 
 
 def _association(estimate: Association, cells: Cells) -> Array:

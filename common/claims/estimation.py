@@ -5,10 +5,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from common.claims import association, estimates
-from common.claims.by_seed import by_seed, constant_profiles, quantities_of
+from common.claims.by_seed import by_seed, constant_profiles, dependent_given, quantities_of
 from common.claims.cells import Cells
 from common.claims.estimates import Correlation, DifferenceAtEqual, DifferenceOfCorrelations, Exact, Measured, Slope
-from common.claims.intervals import Array, Bounds, clopper_pearson, fieller, over_seeds, worst_over_settings
+from common.claims.intervals import (
+    TAIL,
+    Array,
+    Bounds,
+    clopper_pearson,
+    fieller,
+    normal_quantile,
+    over_seeds,
+    worst_over_settings,
+)
 from common.claims.schema import Accept, Claim
 from common.errors import UserError
 
@@ -66,15 +75,18 @@ def _size(cells: Cells, metric: str) -> float:
 def every_one(estimate: Exact | Measured, cells: Cells, accept: Accept, kept: Array | None = None) -> Measurement:
     """The value that surely lies deepest on the wrong side, ± its reach; if none does, that which may.
 
+    Of k measured values the reach is the normal quantile at `TAIL` / k: chance puts one of them on the wrong side with
+    probability `TAIL` at most (Bonferroni).
+
     Args:
         kept: truth values, the shape of `cells.values`: those among which it is looked for; all by default.
     """
     values = cells.values(estimate.metric)
+    chosen = np.ones(values.shape, dtype=bool) if kept is None else kept
     if isinstance(estimate, Exact):
         reach = np.full(values.shape, estimate.tolerance)
     else:
-        reach = 1.96 * np.abs(cells.values(estimate.error))
-    chosen = np.ones(values.shape, dtype=bool) if kept is None else kept
+        reach = normal_quantile(TAIL / max(int(chosen.sum()), 1)) * np.abs(cells.values(estimate.error))
     values, reach = values[chosen], reach[chosen]
     low, high = accept.ends
     outside = np.maximum(low - values, values - high)
@@ -139,6 +151,12 @@ def _association(estimate: Correlation | Slope | DifferenceOfCorrelations, cells
             undefined=f"The settings do not fill the grid of {', '.join(cells.axes)}: fix one of these axes in where"
         )
     quantities, given = quantities_of(estimate, cells)
+    if given is not None and (without := dependent_given(estimate, given)).any():
+        what = "No variation of" if len(estimate.given) == 1 else "No variation of each beside the others of"
+        names = ", ".join(estimate.given)
+        return Measurement(
+            undefined=f"{what} {names}, given, over the settings in {without.sum()} of {len(without)} seeds"
+        )
     for name, flat in constant_profiles(estimate, quantities, given).items():
         if flat.any():
             beyond = f" beyond what {', '.join(estimate.given)} gives" if estimate.given else ""

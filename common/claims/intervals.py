@@ -36,6 +36,13 @@ def t_quantile(degrees_of_freedom: Array | float) -> Array:
     return np.where(degrees > 0, stats.t.isf(TAIL, np.where(degrees > 0, degrees, 1.0)), np.inf)
 
 
+def normal_quantile(tail: float) -> float:
+    """Upper `tail` quantile of the standard normal distribution."""
+    from scipy import stats
+
+    return float(stats.norm.isf(tail))
+
+
 def over_seeds(values: Array) -> Bounds:
     """Mean over the last axis (seeds, n ≥ 2) with a t interval up to n = 20 and a bootstrap interval above."""
     if values.shape[-1] <= BOOTSTRAP_ABOVE:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from common.claims.cells import Cells, axes_of, matching, metrics_of, numbers, outcomes_text, select
 from common.claims.checking import check
-from common.claims.estimates import SEED, Earlier, Exact, Measured, Proportion
+from common.claims.estimates import SEED, DifferenceAtEqual, Earlier, Exact, Measured, Proportion
 from common.claims.estimation import MINIMAL_SETTINGS, Measurement, every_one, measure
 from common.claims.intervals import clopper_pearson
 from common.claims.schema import Amendment, Claim, FormerRule
@@ -168,12 +168,13 @@ def _decide(
         or _without_value(claim, cells, "diverged")
         or _without_value(claim, cells, "completed")
         or measurement.undefined
+        or _too_many_ties(measurement, cells.seeds, fewest)
         or _zero_spread(measurement)
     )
     if obstacle or measurement.interval is None:
         return _Decision(NOT_DECIDABLE, f"{obstacle or 'There is no interval'}.", measurement, n)
     verdict, reason = _compare(claim, measurement.interval)
-    if verdict == INCONCLUSIVE and (impossible := beyond_so_few(claim, cells.seeds)):
+    if verdict == INCONCLUSIVE and (impossible := beyond_so_few(claim, n or 0)):
         return _Decision(NOT_DECIDABLE, f"{impossible}.", measurement, n)
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
@@ -260,10 +261,12 @@ def _without_value(claim: Claim, cells: Cells, outcome: str) -> str | None:
     """The sentence if needed values are missing or infinite in runs of this outcome ("all": of either)."""
     used = cells.used
     total = len(used)
-    if not claim.estimate.of_numbers:
-        return None
     if outcome != "all":
         used = used[used["outcome"] == outcome]
+    if isinstance(claim.estimate, DifferenceAtEqual):
+        return _without_curve(claim.estimate, used, total, outcome)
+    if not claim.estimate.of_numbers:
+        return None
     for name in claim.estimate.variables():
         if name in cells.axes:
             continue
@@ -273,6 +276,31 @@ def _without_value(claim: Claim, cells: Cells, outcome: str) -> str | None:
                 return f"{bad} of {total} runs diverged, and {name} gives them no value"
             return f"No finite value of {name} in {bad} of {total} runs"
     return None
+
+
+def _without_curve(estimate: DifferenceAtEqual, used: pd.DataFrame, total: int, outcome: str) -> str | None:
+    for name in (estimate.equal, estimate.metric):
+        if name not in used.columns:
+            continue
+        if bad := sum(not _may_be_a_curve(value) for value in used[name]):
+            if outcome == "diverged":
+                return f"{bad} of {total} runs diverged, and {name} gives them no curve"
+            return f"No curve of finite numbers of {name} in {bad} of {total} runs"
+    return None
+
+
+def _may_be_a_curve(value: Any) -> bool:
+    """False where there is none, or one that is not finite; a number in its place is an error of the metrics."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return len(value) > 0 and bool(np.isfinite(np.asarray(value, dtype=float)).all())
+    return not pd.isna(value)
+
+
+def _too_many_ties(measurement: Measurement, seeds: int, fewest: int) -> str | None:
+    decided = seeds - measurement.ties
+    if not measurement.ties or decided >= fewest:
+        return None
+    return f"In {measurement.ties} of {seeds} seeds neither comes first; {decided} decide, and {fewest} are needed"
 
 
 def _zero_spread(measurement: Measurement) -> str | None:

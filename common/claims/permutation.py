@@ -39,9 +39,22 @@ def unit_profiles(values: Array) -> Array:
 def without(values: Array, given: Array) -> Array:
     """What is left of each seed's centred profile after regression on `given` […, seeds, settings, quantities]."""
     centred = values - values.mean(-1, keepdims=True)
-    basis, _ = np.linalg.qr(given - given.mean(-2, keepdims=True))
+    basis = _basis(given)
     fitted = np.einsum("...sg,...g->...s", basis, np.einsum("...sg,...s->...g", basis, centred))
     return np.asarray(centred - fitted)
+
+
+def rank_of(given: Array) -> NDArray[np.int64]:
+    """How many of the quantities given […, settings, quantities] differ, beside each other and from a constant."""
+    return np.asarray((np.abs(_basis(given)).max(-2) > 0).sum(-1))
+
+
+def _basis(given: Array) -> Array:
+    """Orthonormal columns for what is given, centred; zeros where it says nothing of its own."""
+    centred = given - given.mean(-2, keepdims=True)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    scale = np.maximum(sizes[..., :1], np.abs(given).max((-2, -1), initial=0)[..., None])
+    return np.asarray(left * (sizes > 1e-9 * scale)[..., None, :])
 
 
 def strata(values: Array, levels: Levels) -> list[tuple[Array, int]]:

@@ -70,7 +70,8 @@ def expected_false_verdicts(verdicts: Iterable[Verdict]) -> float:
     """How many false verdicts chance alone gives the board at most.
 
     Each claim that was held against an interval over seeds (n is given) is wrong in a given direction with
-    probability at most 2.5 %; exact claims have no such error. An upper bound: it is reached if every claim is true
+    probability at most 2.5 %; exact claims have no such error, and the few on every run that are measured with an error
+    of their own, as likely wrong, are not counted. An upper bound: it is reached if every claim is true
     or false by the smallest margin.
     """
     judged = [v for v in verdicts if v.verdict in DECIDED and v.n is not None]

@@ -58,6 +58,9 @@ class Conditions:
 
     def __post_init__(self) -> None:
         self.identities = Identities(self.replication, self.results)
+        root = self.replication.root
+        # before the first run is computed: what is committed while it is, is younger than it
+        self.source = {"commit": provenance.commit(root), "dirty": provenance.dirty(root)}
 
 
 class Call:
@@ -167,7 +170,7 @@ class Call:
         clock, replication = self._with.clock, self._with.replication
         if clock.left() <= 0:
             return self.all("unfinished", "the time ended before it began", runs)
-        self._workspace.begin({run.name: self._identities.digest(run) for run in runs})
+        self._source = self._workspace.begin({r.name: self._identities.digest(r) for r in runs}, self._with.source)
         context = self._with.context(
             [(run, self._parameters[run.key]) for run in runs],
             self._workspace,
@@ -249,8 +252,8 @@ class Call:
                 "axes": dict(run.axes),
                 "parameters": self._parameters[run.key].model_dump(mode="json"),
                 "inputs": self._identities.inputs(run),
-                "commit": provenance.commit(root),
-                "dirty": provenance.dirty(root),
+                "commit": self._source["commit"],
+                "dirty": self._source["dirty"],
                 "locks": provenance.lock_digests(root),
                 "versions": provenance.versions(),
                 "device": provenance.device_facts(self._with.device),

@@ -58,17 +58,24 @@ class Workspace:
         except Taken:
             raise Busy(f"{self.runs[0]} is being computed by another process; wait for it or stop it.") from None
 
-    def begin(self, identities: Mapping[str, str]) -> None:
+    def begin(self, identities: Mapping[str, str], source: Mapping[str, Any]) -> dict[str, Any]:
         """Prepare to compute runs of the given identities, keeping a checkpoint of just these runs.
 
         Args:
             identities: digest of the inputs, by run name.
+            source: what of the source is to be known later.
+
+        Returns:
+            `source` as it was when these runs were begun: of an interrupted call, what that call gave.
         """
+        path = self.folder / "source.json"
         if self.interrupted() == dict(identities):
             remove_temporary_files(self.folder)
-        else:
-            self.clear()
-            write_json(self.folder / "manifest.json", dict(identities))
+            return peek_json(path) or dict(source)
+        self.clear()
+        write_json(path, dict(source))
+        write_json(self.folder / "manifest.json", dict(identities))
+        return dict(source)
 
     def interrupted(self) -> dict[str, str]:
         """Identities by run name of an interrupted call, empty if there is none or it cannot be continued."""

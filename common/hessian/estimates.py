@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import torch
 
 ROUNDINGS = 8.0
-"""Machine epsilons that a sum over examples may be off, of its size: what a difference of two such sums is held against."""
+"""Machine epsilons by which a sum over examples may be off: what is left of a difference of two is held against it."""
 PILOT = 8
 """Draws before the first look at the spread; fewer leave the standard error too uncertain to plan by."""
 

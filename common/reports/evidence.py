@@ -235,7 +235,9 @@ class Evidence:
         if verdict.unit is None and stub:
             verdict = replace(verdict, unit=self._unit(stub))
         if place is None:
-            return Judged(verdict, verdict.scale or self.scale, errors, level=level)
+            here, own = self._codes_here(experiment), self._code(experiment)
+            other = own is not None and bool(here) and here != {own}
+            return Judged(verdict, verdict.scale or self.scale, errors, level=level, code_changed=other)
         changed = self._code_changed(experiment, place.experiments.get(experiment))
         found = Judged(verdict, place.scale, errors, published=True, code_changed=changed, level=level)
         return replace(found, commit=place.commit_of(verdict))
@@ -283,11 +285,15 @@ class Evidence:
         """Whether the code of this checkout, or of this machine's runs, is other than that of the published ones."""
         if facts is None or facts.code is None:
             return None
-        here = {run.code_digest for run in self.runs if run.experiment == experiment and run.code_digest}
+        here = self._codes_here(experiment)
         there = here if len(here) == 1 else set()
         if own := self._code(experiment):
             there.add(own)
         return there != {facts.code} if there else None
+
+    def _codes_here(self, experiment: str) -> set[str]:
+        """Digests of the code that this machine's runs were computed by."""
+        return {run.code_digest for run in self.runs if run.experiment == experiment and run.code_digest}
 
     def _code(self, experiment: str) -> str | None:
         """Digest of an experiment's code in this checkout; None where its source is not there."""

@@ -22,8 +22,9 @@ from common.workflow.state import Folders
 
 @dataclass
 class Adoption:
-    """What `adopt` did with the runs of a replication."""
+    """What `adopt` did with the runs of a replication; `found` lie in what it was given, current ones included."""
 
+    found: int = 0
     taken: int = 0
     current: int = 0
     refused: list[str] = field(default_factory=list)
@@ -45,6 +46,7 @@ def adopt(replication: Replication, scale: str, folders: Folders, source: Path |
         with opened(source) as other:
             for job in replication.jobs(scale):
                 for run in job.runs:
+                    report.found += Results(other).folder(run).is_dir()
                     _take(run, Results(other), folders.store, identities, report)
     else:
         for job in replication.jobs(scale):

@@ -30,7 +30,7 @@ from common.files import (
 )
 from common.workflow.analysis_output import Unusable, exported, figures_of, metrics_of
 from common.workflow.discovery import make_importable
-from common.workflow.state import Folders, RunState, analysis_digest, run_states
+from common.workflow.state import Folders, RunState, analysis_of, run_states
 from common.workflow.sync import tracks_metrics
 from common.workflow.timings import Estimate, Timings
 
@@ -84,7 +84,7 @@ def analyse(replication: Replication, scale: str, folders: Folders, *, track: bo
     write_json(place / "runs.json", [_run_entry(state, folders.store, predicted[str(state.run)]) for state in states])
     write_json(place / "metrics.json", {name: table.to_dict(orient="records") for name, table in tables.items()})
     verdicts = [verdict.to_json() for verdict in _judged(replication, scale, tables, failed, problems)]
-    write_json(place / "state.json", {"digest": analysis_digest(replication)})
+    write_json(place / "state.json", analysis_of(replication, states, folders.store))
     write_json(place / "problems.json", [asdict(problem) for problem in problems])
     if track and tracks_metrics(scale):
         here = {state.run.experiment for state in states if state.current}

@@ -8,9 +8,9 @@ from typing import Any
 
 from common.claims import load_claims
 from common.experiments.replication import Replication
-from common.files import peek_json, published, read_json_or, status_of
+from common.files import published, read_json_or
 from common.workflow import ownership
-from common.workflow.state import Folders, analysis_digest, run_states
+from common.workflow.state import Folders, analysis_is_current, run_states
 
 
 def bring_up_to_date(replications: Mapping[str, Replication], scale: str, folders: Folders) -> None:
@@ -25,14 +25,18 @@ def bring_up_to_date(replications: Mapping[str, Replication], scale: str, folder
                 from common.workflow.analyse import analyse
 
                 analyse(replications[name], scale, folders, track=False)
-                os.utime(_verdicts(folders, scale, name), (0, 0))  # to Snakemake, which did not make them, they are due
+                os.utime(_verdicts(folders, scale, name), (1, 1))  # due, to Snakemake (a time of 0 is none to it)
         except ownership.AtWork as error:
             print(f"{name}: verdicts as they were before: {error}", file=sys.stderr)
 
 
 def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Folders) -> list[dict[str, Any]]:
-    """Each claim with estimate, interval, n, verdict and reason; "not run" where no analysis has been made."""
+    """Each claim with estimate, interval, n, verdict and reason; "not run" where no analysis has been made.
+
+    `current` is False where runs behind a verdict are missing or of other code or settings now.
+    """
     rows = []
+    stale = dict(outdated(replications, scale, folders))
     for name, replication in replications.items():
         verdicts = {verdict["id"]: verdict for verdict in read_json_or(_verdicts(folders, scale, name), [])}
         missing = f"no analysis at scale {scale} yet"
@@ -40,7 +44,8 @@ def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Fol
             missing = f"its runs are not analysed yet: replicate claims {name} --scale {scale}"
         for claim in load_claims(replication.folder / "claims.yaml"):
             found = verdicts.get(claim.id, {"verdict": "not run", "reason": missing})
-            row = {"paper": name, "id": claim.id, "experiment": claim.experiment, "scale": scale}
+            row: dict[str, Any] = {"paper": name, "id": claim.id, "experiment": claim.experiment, "scale": scale}
+            row["current"] = f"{name}/{claim.experiment}" not in stale
             keys = ("statement", "estimate", "interval", "n", "verdict", "reason")
             rows.append(row | {key: found.get(key) for key in keys} | {"statement": claim.statement})
     return rows
@@ -68,11 +73,5 @@ def _verdicts(folders: Folders, scale: str, name: str) -> Path:
 
 def _behind(replication: Replication, scale: str, folders: Folders) -> bool:
     """Whether there are runs that the verdicts do not speak of, or that they judge otherwise than the files say."""
-    markers = published(folders.results / ".jobs" / scale / replication.name, "*/*.json")
-    ended = [written.st_mtime_ns for path in markers if (written := status_of(path))]
-    if not ended:
-        return False
-    state = folders.analysis(scale, replication.name) / "state.json"
-    judged, made_with = status_of(state), peek_json(state) or {}
-    current = made_with.get("digest") == analysis_digest(replication)
-    return judged is None or judged.st_mtime_ns < max(ended) or not current
+    ended = any(published(folders.results / ".jobs" / scale / replication.name, "*/*.json"))
+    return ended and not analysis_is_current(replication, scale, folders)

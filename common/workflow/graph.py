@@ -14,7 +14,7 @@ from common.experiments.identity import Identities
 from common.experiments.outcomes import Results
 from common.experiments.paper import SYNTHESIS
 from common.experiments.replication import check_scale
-from common.files import peek_json, status_of
+from common.files import peek_json, published, sha256_of, status_of
 from common.sources import read_content, read_source
 from common.workflow.discovery import discover, healthy
 from common.workflow.schedule import with_dependents
@@ -198,16 +198,22 @@ class Graph:
         return short_digest([analysis_digest(self.replications[paper]), *sorted(self.paper_markers(paper))])
 
     def page_state(self, paper: str) -> str:
-        """Changes when the text of a paper's page does."""
+        """Changes when the text of a paper's page, or the published evidence that it shows, does."""
         folder = self.replications[paper].folder
         paths = [folder / "report.py", folder / "paper.yaml", self.root / "CITATION.cff"]
         texts = [read_source(path) if path.is_file() else "" for path in paths]
-        return short_digest([self.scale, *texts, *self._site_sources])
+        return short_digest([self.scale, *texts, *self._site_sources, self._published(f"*/{paper}")])
 
     def index_state(self) -> str:
         """Changes when what the index says beside the pages does."""
         path = self.root / SYNTHESIS
-        return short_digest([self.scale, read_source(path) if path.is_file() else ""])
+        return short_digest([self.scale, read_source(path) if path.is_file() else "", self._published("*/*")])
+
+    def _published(self, folders: str) -> str:
+        place = self.root / "reports" / "published"
+        return short_digest(
+            {path.relative_to(place).as_posix(): sha256_of(path) for path in published(place, f"{folders}/*.json")}
+        )
 
     @cached_property
     def _site_sources(self) -> list[str]:

@@ -37,7 +37,7 @@ from common.workflow.rules import (
     rules_at,
     since,
 )
-from common.workflow.state import Folders, RunState, analysis_digest, run_states
+from common.workflow.state import Folders, RunState, analysis_is_current, run_states
 
 CSV_LIMIT = 100_000  # bytes of a figure's data that are kept in git; what is larger comes with the runs
 
@@ -56,7 +56,7 @@ def publish(replication: Replication, experiments: Sequence[str], scale: str, fo
         files = ", ".join(provenance.uncommitted(root)[:5]) or "git does not say which"
         raise UserError(f"publish: files differ from the commit ({files}); commit them and run what is due.")
     analysis = folders.analysis(scale, replication.name)
-    if read_json_or(analysis / "state.json", {}).get("digest") != analysis_digest(replication):
+    if not analysis_is_current(replication, scale, folders):
         renewed = f"`replicate claims {replication.name} --scale {scale}` renews it"
         raise UserError(f"publish {where}: its analysis is not current; {renewed}.")
     for problem in folders.problems(scale, replication.name):

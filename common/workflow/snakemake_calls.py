@@ -7,8 +7,7 @@ from pathlib import Path
 from common.errors import UserError
 from common.experiments.identity import Identities
 from common.experiments.replication import Replication
-from common.files import read_json_or
-from common.workflow.state import Folders, analysis_digest
+from common.workflow.state import Folders, analysis_is_current
 
 
 def touch(replication: Replication, scale: str, folders: Folders) -> None:
@@ -18,8 +17,7 @@ def touch(replication: Replication, scale: str, folders: Folders) -> None:
     if not all(identities.current(run) for job in jobs for run in job.runs):
         return
     targets = [f"results/{job.marker.as_posix()}" for job in jobs]
-    analysis = folders.analysis(scale, replication.name)
-    if read_json_or(analysis / "state.json", {}).get("digest") == analysis_digest(replication):
+    if analysis_is_current(replication, scale, folders):
         targets = [f"analysis/{scale}/{replication.name}/verdicts.json"]
     _snakemake(folders.root, scale, "--touch", *targets)
 

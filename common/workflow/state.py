@@ -1,6 +1,6 @@
 """Where every run of a paper stands: current, or why it is not."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,24 @@ def job_state(job: Job, identities: Identities, results: Results) -> str:
     again = open_again or any(results.damage(run) is not None for run in job.runs)
     written = status_of(results.root / job.marker) if again else None
     return short_digest(parts) + (f" again {written.st_mtime_ns}" if written else "")
+
+
+def analysis_of(replication: Replication, states: Sequence[RunState], results: Results) -> dict[str, str]:
+    """What an analysis is made of: what it is computed with, and the runs as they stand."""
+    runs = {}
+    for state in states:
+        stored = results.stored(state.run) if state.current else None
+        runs[str(state.run)] = [state.outcome.status, state.outcome.identity, stored.records if stored else ""]
+    return {"digest": analysis_digest(replication), "runs": short_digest(runs)}
+
+
+def analysis_is_current(replication: Replication, scale: str, folders: Folders) -> bool:
+    """Whether the verdicts that lie there are of the present runs, by the present rules and metrics."""
+    made = peek_json(folders.analysis(scale, replication.name) / "state.json") or {}
+    if made.get("digest") != analysis_digest(replication):
+        return False
+    results = folders.store
+    return bool(made == analysis_of(replication, run_states(replication, scale, results), results))
 
 
 def analysis_digest(replication: Replication) -> str:
