@@ -6,8 +6,8 @@ eigenvectors)² are a Gauss quadrature: Σ τ f(θ) ≈ qᵀ f(A) q, and P times
 
 Deflated, the k eigenpairs that earlier runs have found (outliers, which converge first) count 1/P each in a run instead
 of the random τ, and it goes on beside them: Tr f(A) ≈ Σ f(θ) + (P − k) Σ τ f(θ) of the rest. That needs no further
-product, and where nothing converges it is the same as without. A run's own pairs must not count in it: of an
-eigenvalue of several eigenvectors it finds the one that its start vector singles out.
+product. A run's own pairs must not count in it: of an eigenvalue of several eigenvectors it finds the one that its
+start singles out. So the first run is plain, and where it has found any it is left out, if two others remain.
 """
 
 import math
@@ -90,8 +90,9 @@ def spectrum(
 
     Args:
         operator: a problem stands for its Hessian.
-        deflate: count the eigenpairs that earlier runs have found exactly (see above): a better density of as many
-            products where there are outliers. Holds their vectors [P], and a second time while a run lasts its basis.
+        deflate: count the eigenpairs that earlier runs have found exactly (see above): a far better density of as
+            many products where there are outliers, by three vectors or more. Holds those found [P], and a second time
+            while a run lasts its basis.
 
     Raises:
         ValueError: fewer than one vector or step.
@@ -116,16 +117,18 @@ def spectrum(
         theta, coefficients = torch.linalg.eigh(krylov.tridiagonal())
         weights = coefficients[0].square()
         if deflate:
-            before_run, share = values, len(values) / operator.size
+            exact, share = values, len(values) / operator.size
             residuals = (krylov.offdiagonal[-1] if more else 0.0) * coefficients[-1].abs()
             found = (residuals <= FOUND * theta.abs()) & (weights > SEEN)
             if len(values) + int(found.sum()) < operator.size:  # else nothing is left beside them
                 fresh = krylov.basis.T @ coefficients[:, found].to(krylov.basis)
                 known = Deflation(torch.linalg.qr(torch.cat([known.basis, fresh], dim=1)).Q)
                 values = torch.cat([values, theta[found]])
-            theta = torch.cat([before_run, theta])
-            weights = torch.cat([torch.full_like(before_run, 1 / operator.size), (1 - share) * weights])
+            theta = torch.cat([exact, theta])
+            weights = torch.cat([torch.full_like(exact, 1 / operator.size), (1 - share) * weights])
         rows.append((theta, weights))
+    if len(known.basis.T) and len(rows) > 2:
+        rows = rows[1:]  # the first has found the outliers for the others, and has them by chance itself
     width = max(min(steps, operator.size), *(len(theta) for theta, _ in rows))
     return Spectrum(
         torch.stack([torch.cat([theta, theta[-1:].expand(width - len(theta))]) for theta, _ in rows]),

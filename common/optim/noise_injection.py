@@ -13,6 +13,8 @@ class _Perturbed(GradientRule):
     """Mean of gradients at w + s U over draws U and signs s."""
 
     signs: tuple[float, ...]
+    also_plain = False
+    """Whether the rule takes ∇L(w) itself as well, which keeps the running statistics current."""
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class _Perturbed(GradientRule):
         values = []
         if self.clean_weight:
             values.append(self._backward(loss, self.clean_weight))
-        else:
+        elif not self.also_plain:
             self._update_statistics(loss)
         share = (1 - self.clean_weight) / (self.draws * len(self.signs))
         for _ in range(self.draws):
@@ -86,6 +88,8 @@ class EqualGradientNoise(NoiseStability):
     The direction of ξ is uniform on the sphere: each step is as far from ∇L as NSO's would be, and the direction knows
     nothing of the curvature. Cost: 2k + 1 gradients.
     """
+
+    also_plain = True
 
     def _gradients(self, loss: Loss) -> torch.Tensor:
         super()._gradients(loss)

@@ -94,7 +94,7 @@ def everything(problem: Problem) -> dict[str, Any]:
         "output signs": trace(problem, "ggn", method="output signs", **DRAWS),
         "Hutchinson": hutchinson_trace(hessian, **DRAWS),
         "diagonal": diagonal(problem, "ggn").diagonal,
-        "diagonal by draws": diagonal(problem, "ggn", method="monte carlo", draws=3).diagonal,
+        "diagonal by draws": diagonal(problem, "ggn", method="monte carlo", draws=4).diagonal,
         "norm": frobenius_norm(hessian, **DRAWS),
         "spectrum": spectrum(ggn, vectors=2, steps=4).nodes,
         "λ₁": sharpness(problem).estimate,

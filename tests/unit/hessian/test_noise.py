@@ -94,6 +94,41 @@ def test_noise_of_a_sum_loss_and_alignment_at_zero_loss_are_refused():
         alignment(Problem(model, nn.MSELoss(), (x, y)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_noise_of_equal_examples_is_zero_within_the_rounding_that_is_stated(dtype):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1)).to(dtype)
+    equal = torch.randn(1, 4, dtype=dtype).repeat(50, 1), torch.ones(50, 1, dtype=dtype)
+    problem = Problem(model, nn.MSELoss(), equal)
+    s, total = non_uniformity(problem), noise_trace(problem)
+    assert s.value <= s.bound
+    assert not s.converged
+    assert "rounding" in s.reason
+    assert 0 <= total.value <= total.bound
+
+
+def test_the_budget_holds_where_graphs_are_not_kept(tanh):
+    for function, budget in ((noise_along_curvature, 60), (noise_norm, 60)):
+        found = function(tanh[0], relative_error=1e-6, budget=budget, memory_limit=0)
+        assert not found.converged
+        assert 0.7 * budget < found.cost < 1.2 * budget
+
+
+def test_the_box_of_a_network_smaller_than_the_random_space_holds_its_weights():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)).double()
+    problem = Problem(model, nn.MSELoss(), (torch.randn(20, 4).double(), torch.randn(20, 1).double()))
+    found = [epsilon_sharpness(problem, dimensions=100, seed=seed).value for seed in range(4)]
+    assert max(found) < 2 * min(found)
+
+
+@pytest.mark.parametrize("measured", [trace_from_perturbations, squared_norm_from_perturbations, epsilon_sharpness])
+def test_perturbations_of_no_size_are_refused(tanh, measured):
+    for size in (0.0, -1.0):
+        with pytest.raises(ValueError, match="must be positive"):
+            measured(tanh[0], size)
+
+
 def test_moments_of_the_hessians_of_examples_are_those_of_dense_ones(case):
     problem, matrices = case
     vector = torch.randn(problem.size, generator=torch.Generator().manual_seed(0)).double()

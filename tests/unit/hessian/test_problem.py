@@ -68,6 +68,51 @@ def test_reduction_of_any_function_is_found_out_even_where_the_loss_is_zero():
         assert Problem(model, loss, (X, torch.zeros(6, 1))).reduction == name
 
 
+def test_the_reduction_of_a_function_does_not_hang_on_the_chunks():
+    inputs, targets = X.repeat(2, 1), torch.arange(12.0)[:, None]
+    total = Problem(nn.Linear(3, 1), lambda o, t: ((o - t) ** 2).sum(), (inputs, targets), chunk=1)
+    assert total.reduction == "sum"
+    batches = [(inputs[:1], targets[:1]), (inputs[1:], targets[1:])]
+    assert Problem(nn.Linear(3, 1), lambda o, t: ((o - t) ** 2).sum(), batches).reduction == "sum"
+    assert Problem(nn.Linear(3, 1), lambda o, t: ((o - t) ** 2).mean(), batches).reduction == "mean"
+
+
+@pytest.mark.parametrize("chunk", [None, 20])
+def test_weights_of_classes_are_refused_although_the_first_examples_are_of_one_class(chunk):
+    inputs, classes = torch.randn(60, 4), torch.arange(3).repeat_interleave(20)
+    weight = torch.tensor([1.0, 10.0, 1.0])
+    with pytest.raises(ValueError, match="neither the mean nor the sum"):
+        Problem(nn.Linear(4, 3), lambda o, t: functional.cross_entropy(o, t, weight), (inputs, classes), chunk=chunk)
+
+
+@pytest.mark.parametrize("chunk", [None, 10])
+def test_what_counts_is_found_out_although_the_first_examples_have_no_ignored_target(chunk):
+    class Words(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.head = nn.Embedding(7, 5), nn.Linear(5, 7)
+
+        def forward(self, words):
+            return self.head(self.embedding(words)).transpose(1, 2)
+
+    def next_word(outputs, targets):
+        return functional.cross_entropy(outputs[:, :, :-1], targets[:, 1:])
+
+    words = torch.randint(0, 7, (30, 6), generator=torch.Generator().manual_seed(0))
+    targets = words.clone()
+    targets[10:, 4:] = -100
+    targets[20:, 0] = -100
+    model = Words().double()
+    found = Problem(model, next_word, (words, targets), chunk=chunk).loss()
+    assert found == pytest.approx(float(next_word(model(words), targets)), rel=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [0, -1])
+def test_a_chunk_of_no_example_is_refused(chunk):
+    with pytest.raises(ValueError, match="at least one example"):
+        Problem(linear(), nn.CrossEntropyLoss(), (X, Y), chunk=chunk)
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_reduction_is_found_out_on_a_saturated_network_in_single_precision(reduction):
     model = nn.Linear(2, 2, bias=False)
@@ -354,6 +399,32 @@ class DetachedSquare(Square):
     @staticmethod
     def backward(ctx, slope):
         return 2 * ctx.saved_tensors[0].detach() * slope
+
+
+class Threshold(torch.autograd.Function):
+    """Is called as an operation of torch that is piecewise linear, and is not."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.tanh()
+
+    @staticmethod
+    def backward(ctx, slope):
+        return slope * (1 - ctx.saved_tensors[0].tanh() ** 2)
+
+
+def test_a_custom_function_is_not_taken_for_the_operation_of_its_name():
+    class Bent(nn.Module):
+        def forward(self, x):
+            return Threshold.apply(x)
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), Bent(), nn.Linear(4, 2)).double()
+    problem = Problem(model, nn.CrossEntropyLoss(), (X.double(), Y))
+    assert not problem.structure.piecewise_linear
+    found = trace(problem, relative_error=0.02)
+    assert abs(found.value - float(dense(Hessian(problem)).trace())) <= 4 * found.standard_error
 
 
 def test_ggn_products_and_kinks_beside_custom_functions_without_forward_derivative():

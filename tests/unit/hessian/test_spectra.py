@@ -45,6 +45,16 @@ def test_residuals_are_those_of_the_vectors_and_bound_the_error(tanh):
     torch.testing.assert_close(found.vectors.T @ found.vectors, torch.eye(2).double(), rtol=0, atol=1e-12)
 
 
+def test_a_compressed_basis_whose_vectors_have_all_converged_goes_on():
+    diagonal = torch.cat([torch.tensor([1.0, 0.999, 0.99]), torch.linspace(0, 0.9, 60)]).double()  # one of them is zero
+    inputs = torch.diag((diagonal * len(diagonal) / 2).sqrt())
+    layer = nn.Linear(len(diagonal), 1, bias=False).double()
+    problem = Problem(layer, nn.MSELoss(), (inputs, torch.zeros(len(diagonal), 1).double()))
+    for seed in range(3):
+        found = eigenpairs(problem, which="smallest", basis_limit=12 * 8 * len(diagonal), products=150, seed=seed)
+        assert abs(float(found.values)) <= float(found.errors) < 1e-9
+
+
 def test_warm_start_needs_fewer_products(tanh):
     problem, matrices = tanh
     cold = sharpness(problem, relative_error=1e-3)
@@ -208,13 +218,13 @@ def test_deflated_quadrature_takes_half_the_products_where_there_are_outliers_an
         runs = [spectrum(Given(eigenvalues), steps=steps, seed=seed, deflate=deflate) for seed in range(5)]
         assert all(run.products == 4 * steps for run in runs)
         for run in runs:
-            torch.testing.assert_close(run.weights.sum(1), torch.ones(4).double())
+            torch.testing.assert_close(run.weights.sum(1), torch.ones(len(run.weights)).double())
         errors[deflate, steps] = sum(distance(run, eigenvalues) for run in runs)
     if outliers:
         assert errors[True, 32] < errors[False, 32] / 4
         assert errors[True, 16] < errors[False, 32]
     else:
-        assert errors[True, 32] <= 1.1 * errors[False, 32]
+        assert errors[True, 32] <= 1.3 * errors[False, 32]  # the first of four runs is left out
 
 
 def test_deflated_quadrature_has_the_moments_of_the_spectrum(tanh):
@@ -228,6 +238,24 @@ def test_deflated_quadrature_has_the_moments_of_the_spectrum(tanh):
     for column, expected in zip(zip(*values, strict=True), right, strict=True):
         sample = torch.tensor(column)
         assert abs(float(sample.mean() - expected)) < 4.5 * float(sample.std()) / len(sample) ** 0.5
+
+
+def test_the_curvature_of_a_convex_loss_given_as_a_function_is_that_of_the_known_one():
+    torch.manual_seed(0)
+    model, inputs, classes = nn.Linear(3, 4), torch.randn(9, 3), torch.randint(0, 4, (9,))
+    known = Problem(model, nn.CrossEntropyLoss(), (inputs, classes))
+    unknown = Problem(model, lambda o, t: nn.functional.cross_entropy(o, t), (inputs, classes))
+    assert ggn_frobenius_norm(unknown).value == pytest.approx(ggn_frobenius_norm(known).value, rel=1e-5)
+    torch.testing.assert_close(ggn_spectrum(unknown)[-9:], ggn_spectrum(known)[-9:], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("vectors", [2, 4])
+def test_deflated_quadrature_is_unbiased_where_each_eigenvalue_has_four_eigenvectors(vectors):
+    eigenvalues = torch.linspace(0.1, 3, 16, dtype=torch.float64).square().repeat_interleave(4)
+    for steps in (10, 64):
+        found = [spectrum(Given(eigenvalues), vectors=vectors, steps=steps, seed=s, deflate=True) for s in range(60)]
+        traces = torch.tensor([one.trace_of(lambda x: x).value for one in found])
+        assert abs(float(traces.mean() - eigenvalues.sum())) < 3.5 * float(traces.std()) / len(traces) ** 0.5
 
 
 def test_deflated_quadrature_of_equal_eigenvalues_keeps_their_number():

@@ -48,6 +48,17 @@ def quartic() -> tuple[Loss, tuple[torch.Tensor, ...]]:
     return lambda w: (a * w**2 / 2 + b * w**3 / 6 + c * w**4 / 24).sum(), (a, b, c)
 
 
+def test_noise_of_equal_length_updates_the_running_statistics_once_a_step_and_bears_a_scale_of_zero() -> None:
+    model, inputs = nn.BatchNorm1d(3), torch.randn(16, 3)
+    noise = GaussianNoise(list(model.parameters()), scale=0.0, generators=generator())
+    rule = EqualGradientNoise(torch.optim.SGD(model.parameters(), lr=0.1), noise, model=model)
+    for _ in range(3):
+        rule.step(lambda: model(inputs).square().mean())
+    assert int(model.num_batches_tracked) == 3
+    assert rule.gradient_evaluations == 9
+    assert all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())
+
+
 def test_on_a_quadratic_the_two_sided_gradient_is_exact_and_the_one_sided_is_not() -> None:
     matrix = torch.tensor([[3.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
     values = (0.7, -1.1)

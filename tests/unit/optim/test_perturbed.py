@@ -45,6 +45,30 @@ def by_hand(t: int, coordinate: int, weight: float, *, eta: float, gamma: float 
     return min(1 / (math.log(1 + epoch) * math.sqrt(eta * (h + rho * kappa))), kappa)
 
 
+@pytest.mark.parametrize("kind", [PerturbedOpt, IsotropicOpt])
+def test_running_statistics_are_those_of_the_unperturbed_weights_where_the_model_is_given(
+    kind: type[PerturbedOpt],
+) -> None:
+    torch.manual_seed(0)
+    model, inputs = nn.BatchNorm1d(3), 5 + torch.randn(16, 3)
+    ours = kind(
+        torch.optim.SGD(model.parameters(), lr=0.0),
+        PerturbationRule(eta=1.0),
+        steps_per_epoch=2,
+        generator=torch.Generator().manual_seed(0),
+        model=model,
+    )
+    for _ in range(4):
+        ours.step(lambda: model(inputs).square().mean())
+    alone = nn.BatchNorm1d(3)
+    for _ in range(4):
+        alone(inputs)
+    assert int(model.num_batches_tracked) == 4
+    torch.testing.assert_close(model.running_mean, alone.running_mean)
+    torch.testing.assert_close(model.running_var, alone.running_var)
+    assert ours.gradient_evaluations == pytest.approx(4 * 4 / 3)
+
+
 @pytest.mark.parametrize("eta", [1.0, 1e9])
 def test_the_levels_of_each_step_are_those_computed_by_hand_with_everything_one_step_behind(eta: float) -> None:
     ours = rule(torch.tensor([1.0, -2.0], dtype=torch.float64), eta=eta)
