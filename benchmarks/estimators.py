@@ -3,12 +3,18 @@
 On small trained networks whose H and G fit into memory, so that products cost next to nothing and every estimate is
 held against the truth. Each estimator gets the same budget of gradients (2 g a product with H); printed are the factor
 in cost at equal error against plain draws, and how often value ± 1 and ± 1.96 standard errors hold the truth.
+
+With `--spectra` it is `spectrum`, plain and deflated: the area between the distribution functions of nodes and
+eigenvalues (Wasserstein-1) over the mean of |λ|, the L1 distance of the densities smoothed by 1/200 of the range, and
+of Tr H the root mean square error over that of the first row, with how often ± 1 standard error holds the truth.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy
 import torch
+from scipy import stats
 from torch import nn
 from torch.nn import functional
 
@@ -19,9 +25,11 @@ from common.hessian import (
     Hessian,
     LinearOperator,
     Problem,
+    Spectrum,
     deflated_trace,
     dense,
     hutchinson_trace,
+    spectrum,
     squared_frobenius_norm,
 )
 from common.hessian.estimates import Accuracy, average
@@ -171,13 +179,59 @@ def norm_estimators(problem: Problem, hessian: torch.Tensor, ggn: torch.Tensor) 
     yield "‖G‖² + ‖Hv‖² − ‖Gv‖²", beside_ggn
 
 
+QUADRATURES = ((4, 64, False), (4, 32, False), (4, 32, True), (8, 16, True), (3, 32, True), (2, 32, True))
+"""Starts, products of each, whether deflated."""
+
+
+def distances(found: Spectrum, eigenvalues: torch.Tensor) -> tuple[float, float]:
+    """Of the distribution functions, over the mean of |λ|, and of the smoothed densities."""
+    size, rows = len(eigenvalues), len(found.weights)
+    masses = torch.cat([found.weights.flatten() / rows, torch.full_like(eigenvalues, -1 / size)])
+    points, order = torch.cat([found.nodes.flatten(), eigenvalues]).sort()
+    area = float((masses[order].cumsum(0)[:-1].abs() * points.diff()).sum() / eigenvalues.abs().mean())
+    span = float(eigenvalues.max() - eigenvalues.min())
+    grid = torch.linspace(float(eigenvalues.min()) - span / 20, float(eigenvalues.max()) + span / 20, 4000).double()
+    exact = Spectrum(eigenvalues[None], torch.full((1, size), 1 / size).double(), size)
+    apart = found.density(grid, span / 200) - exact.density(grid, span / 200)
+    return area, float(apart.abs().sum() * (grid[1] - grid[0]))
+
+
+def spectra(names: Sequence[str], draws: int) -> None:
+    """The table of `--spectra`; a semicircle of 1,000 eigenvalues last."""
+    print("| spectrum | starts × products | Wasserstein-1 | density | error of Tr H | within 1 s.e. |")
+    print("|---|---|--:|--:|--:|--:|")
+    cases = [(name, problem_of(name)) for name in names]
+    of = {name: torch.linalg.eigvalsh(dense(Hessian(problem))) for name, problem in cases}
+    of["semicircle"] = torch.from_numpy(stats.semicircular.ppf((numpy.arange(1000) + 0.5) / 1000))
+    for name, eigenvalues in of.items():
+        layer = nn.Linear(len(eigenvalues), 1, bias=False).double()
+        problem = Problem(layer, nn.MSELoss(), (torch.ones(1, len(eigenvalues)).double(), torch.zeros(1, 1).double()))
+        base = 0.0
+        for vectors, steps, deflate in QUADRATURES:
+            held = Held(problem, eigenvalues.diag())
+            found = [spectrum(held, vectors=vectors, steps=steps, seed=s, deflate=deflate) for s in range(draws)]
+            area, density = torch.tensor([distances(one, eigenvalues) for one in found]).mean(0).tolist()
+            traces = [one.trace_of(lambda x: x) for one in found]
+            misses = torch.tensor([one.value for one in traces]) - float(eigenvalues.sum())
+            held_by = (misses.abs() <= torch.tensor([one.standard_error for one in traces])).double().mean()
+            error = float(misses.square().mean().sqrt())
+            base = base or error
+            label = f"{vectors} × {steps}{', deflated' if deflate else ''}"
+            numbers = f"{area:.3f} | {density:.3f} | {error / base:.2f} | {100 * float(held_by):.0f} %"
+            print(f"| {name}, {len(eigenvalues)} | {label} | {numbers} |", flush=True)
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", default=list(NETWORKS))
     parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--spectra", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    if arguments.spectra:
+        spectra(arguments.networks, arguments.draws)
+        return
     print("| network | of | estimator | factor in cost | within 1 s.e. | within 1.96 |\n|---|---|---|--:|--:|--:|")
     for name in arguments.networks:
         problem = problem_of(name)

@@ -135,6 +135,9 @@ def test_results_of_a_box_without_the_workflow_are_adopted_elsewhere(
         shutil.rmtree(tmp_path / "box")
     done = project.succeeds("adopt", str(box), "--scale", "laptop")
     assert "30 runs taken over" in done.stdout
+    wrong = project.replicate("adopt", str(box), "--scale", "workstation")
+    assert wrong.returncode != 0
+    assert "holds no run of any paper at scale workstation: name the folder that holds workstation/" in wrong.stderr
     dry = project.snakemake("--dry-run", "results/.jobs/laptop/decay/measurement/6114e4c5aeca.json")
     assert "Nothing to be done" in dry.stdout + dry.stderr
 

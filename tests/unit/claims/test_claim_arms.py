@@ -51,13 +51,19 @@ def test_never_within_the_run_is_the_latest_and_decides(claim, runs) -> None:
 
 
 def test_seeds_in_which_neither_comes_decide_nothing(claim, runs) -> None:
-    a = np.array([np.nan, np.nan, 5, 5, 1, 1, 1, 1.0])
-    b = np.array([np.nan, np.nan, 5, 5, 2, 2, 2, 2.0])
-    found = verdict(claim(FIRST, {"above": 0.5}), runs({**ARMS, "seed": range(8)}, steps=[a, b]))
-    assert (found.estimate, found.verdict) == (1.0, "inconclusive")
-    assert found.interval[0] == pytest.approx(0.025**0.25), "four seeds decide"
-    assert found.n == 4
-    assert found.reason.endswith("; in 4 of 8 seeds neither comes first.")
+    a = np.array([np.nan, np.nan, 5, 1, 1, 1, 1, 1.0])
+    b = np.array([np.nan, np.nan, 5, 2, 2, 2, 2, 2.0])
+    found = verdict(claim(FIRST, {"above": 0.4}), runs({**ARMS, "seed": range(8)}, steps=[a, b]))
+    assert (found.estimate, found.verdict) == (1.0, "reproduced")
+    assert found.interval[0] == pytest.approx(0.025**0.2), "five seeds decide"
+    assert found.n == 5
+    assert found.reason.endswith("; in 3 of 8 seeds neither comes first.")
+    few = verdict(claim(FIRST, {"above": 0.5}), runs({**ARMS, "seed": range(8)}, steps=[a, b]))
+    assert few.verdict == "not decidable at this scale", "five of five would not do"
+    b[3] = 1.0
+    few = verdict(claim(FIRST, {"above": 0.1}), runs({**ARMS, "seed": range(8)}, steps=[a, b]))
+    assert few.verdict == "not decidable at this scale"
+    assert few.reason == "In 4 of 8 seeds neither comes first; 4 decide, and 5 are needed."
     never = np.full((2, 8), np.nan)
     found = verdict(claim(FIRST, {"above": 0.5}), runs({**ARMS, "seed": range(8)}, steps=never))
     assert found.reason == "In none of 8 seeds does one of the two come first."
@@ -65,6 +71,27 @@ def test_seeds_in_which_neither_comes_decide_nothing(claim, runs) -> None:
 
 def curves(x: Any, y: Any) -> tuple[list[float], list[float]]:
     return list(map(float, x)), list(map(float, y))
+
+
+@pytest.mark.parametrize(("bad", "said"), [(None, "No curve"), ([], "No curve"), ([1.0, np.inf], "No curve")])
+def test_a_run_without_a_curve_of_finite_numbers_decides_nothing(claim, runs, bad, said) -> None:
+    table = runs({**ARMS, "seed": range(5)}).astype({"reason": object})
+    table["loss"] = [[2.0, 1.0]] * len(table)
+    table["gap"] = [[0.1, 0.2]] * len(table)
+    table.at[3, "gap"] = bad
+    found = verdict(claim(EQUAL, {"above": 0}), table)
+    assert found.verdict == "not decidable at this scale"
+    assert found.reason == f"{said} of finite numbers of gap in 1 of 10 runs."
+    table.loc[3, "outcome"] = "diverged"
+    assert verdict(claim(EQUAL, {"above": 0}), table).reason.startswith("1 of 10 runs diverged, and gap gives them no")
+
+
+def test_curves_that_do_not_go_together_are_an_error_in_one_sentence(claim, runs) -> None:
+    table = runs({**ARMS, "seed": range(5)}).astype({"reason": object})
+    table["loss"] = [[2.0, 1.0]] * len(table)
+    table["gap"] = [[0.1, 0.2, 0.3]] * len(table)
+    with pytest.raises(UserError, match="loss and gap hold curves of 2 and 3 numbers in one run"):
+        verdict(claim(EQUAL, {"above": 0}), table)
 
 
 def test_arms_are_compared_where_both_have_come_equally_far(claim, runs, random) -> None:

@@ -249,6 +249,17 @@ def test_quantity_that_does_not_vary_over_settings_is_not_decidable(claim, runs,
     table["other"] = random.normal(size=30)
     found = verdict(claim({**RELATED, "given": "loss", "x": "other"}, {"above": 0}), table)
     assert found.reason == "No variation of gap over the settings beyond what loss gives in 5 of 5 seeds."
+    table["gap"], table["same"] = random.normal(size=30), 1.0
+    found = verdict(claim({**RELATED, "given": "same"}, {"above": 0}), table)
+    assert (found.verdict, found.estimate) == ("not decidable at this scale", None)
+    assert found.reason == "No variation of same, given, over the settings in 5 of 5 seeds."
+    table["twice"] = 2 * table["other"]
+    wide = {**RELATED, "given": ["other", "twice"]}
+    found = verdict(claim(wide, {"above": 0}), table)
+    assert (
+        found.reason
+        == "No variation of each beside the others of other, twice, given, over the settings in 5 of 5 seeds."
+    )
 
 
 def test_axes_that_go_together_are_one_and_a_grid_with_holes_is_refused(claim, runs, random) -> None:
@@ -347,8 +358,14 @@ def test_measured_values_are_judged_each_by_its_own_error(claim, runs, values, e
     rule = {"kind": "measured", "metric": "gap", "error": "gap_error", "over": "seed"}
     found = verdict(claim(rule, {"within": [-0.1, 0.1]}), table)
     assert (found.verdict, found.n, found.estimate) == (expected, None, judged)
-    half = 1.96 * errors[values.index(judged)]
-    assert found.interval == pytest.approx((judged - half, judged + half))
+    half = 2.2414 * errors[values.index(judged)]  # the normal quantile at 2.5 % / 2
+    assert found.interval == pytest.approx((judged - half, judged + half), rel=1e-4)
+
+
+def test_of_many_measured_values_at_the_boundary_chance_contradicts_few(claim, runs, random) -> None:
+    rule = claim({"kind": "measured", "metric": "gap", "error": "gap_error", "over": "seed"}, {"above": 0.0})
+    draws = [runs({"seed": range(20)}, gap=random.normal(size=20), gap_error=np.ones(20)) for _ in range(200)]
+    assert sum(verdict(rule, table).verdict == "contradicted" for table in draws) <= 13  # 5 expected at 2.5 %
 
 
 def test_exact_claim_waits_for_all_its_runs(claim, runs) -> None:

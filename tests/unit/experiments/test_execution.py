@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from common.errors import DataUnavailable, UserError
+from common.experiments import provenance
 from common.experiments.calibration import WORK
 from common.experiments.call import Conditions
 from common.experiments.context import Clock
@@ -202,6 +203,32 @@ def test_what_a_killed_process_left_half_written_never_becomes_part_of_a_run(
         (run / "artifacts" / ".weights.safetensors.abc.safetensors").touch()
     execute(in_process)
     assert in_process.records("smoke") == whole
+
+
+def test_runs_are_of_the_commit_at_which_they_were_begun(in_process: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def committed() -> str:
+        commit = in_process.commit("rules")
+        provenance.commit.cache_clear()
+        provenance.dirty.cache_clear()
+        return commit
+
+    def commit_of(seed: int) -> str:
+        run = in_process.root / f"results/smoke/decay/descent/learning_rate=0.1,seed={seed}"
+        return str(json.loads((run / "provenance.json").read_text())["commit"])
+
+    interrupted(in_process, monkeypatch)
+    shutil.rmtree(in_process.root / "results")
+    first = committed()
+    monkeypatch.setenv("STOP_AT", "7")
+    assert execute(in_process)["descent/learning_rate=0.1,seed=0"].status == "unfinished"
+    monkeypatch.delenv("STOP_AT")
+    in_process.edit("claims.yaml", "decidable_from: laptop", "decidable_from: smoke")
+    second = committed()
+    execute(in_process)
+    assert commit_of(0) == first, "a rule that is committed meanwhile is no older than a run that is resumed"
+    shutil.rmtree(in_process.root / "results")
+    execute(in_process)
+    assert commit_of(0) == second
 
 
 def test_a_checkpoint_of_other_code_is_not_resumed(in_process: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,17 @@ def test_an_analysis_of_few_jobs_waits_for_their_own_markers(graph: Graph) -> No
     assert graph.analysis_inputs("decay") == graph.paper_markers("decay")
 
 
+def test_pages_and_the_index_are_due_when_published_evidence_changes(graph: Graph) -> None:
+    evidence = Path("reports/published/laptop/decay/verdicts.json")
+    evidence.parent.mkdir(parents=True)
+    states = []
+    for text in ("[]", "[]", "[{}]"):
+        evidence.write_text(text)
+        states.append((graph.page_state("decay"), graph.index_state()))
+    assert states[0] == states[1]
+    assert not set(states[1]) & set(states[2])
+
+
 def test_jobs_of_one_rule_ask_for_equal_resources(wide: Graph) -> None:
     for paper, experiment in wide.rules:
         mine = [marker for marker, job in wide.jobs.items() if (job.paper, job.experiment) == (paper, experiment)]
