@@ -105,8 +105,8 @@ class Accuracy:
 def widened(spread: float, draws: int) -> float:
     """Standard error of a mean of `draws` draws with sample standard deviation `spread`.
 
-    Widened by √((k−1)/(k−3)), the standard deviation of Student's t, so that the squared z-score averages one. Of two and
-    three draws it has none: they get its quantile at 68 %.
+    Widened by √((k−1)/(k−3)), the standard deviation of Student's t, so that the squared z-score averages one. Of two
+    and three draws it has none: they get its quantile at 68 %.
     """
     wider = {2: 1.84, 3: 1.32}.get(draws) or math.sqrt((draws - 1) / (draws - 3))
     return spread / math.sqrt(draws) * wider
