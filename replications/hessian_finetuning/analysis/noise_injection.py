@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from common.figures import mean_band, subplots
 
-from .shared.curvature_rows import metrics
+from .shared import curvature_rows
 from .shared.source_names import say_setting, system_names
 
 __all__ = ["figures", "metrics"]
@@ -18,6 +18,12 @@ CURVATURE = {
     "test_sharpness": "λ₁, test loss",
 }
 VALIDATION = {"validation_loss": "validation loss (nats)", "validation_accuracy": "validation accuracy (%)"}
+
+
+def metrics(records: pd.DataFrame) -> pd.DataFrame:
+    """One row a run, indexed by `run`: `curvature_rows`, and test_loss: at the end, in nats."""
+    last = records.sort_values("step").groupby("run", sort=False).last()
+    return curvature_rows.metrics(records).assign(test_loss=last["test_loss"])
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
