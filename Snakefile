@@ -21,9 +21,11 @@ from common.workflow.graph import Graph
 from common.workflow.slurm import (
     check_arrays,
     check_cluster,
+    check_requests,
     check_submitting,
     node_memory,
     of_profile,
+    request,
     time_limit,
 )
 
@@ -42,6 +44,7 @@ onstart:
         try:
             if stated("slurm_partition") and not workflow.local_exec:
                 check_submitting()
+                check_requests(requests())
             ownership.begin_workflow(os.environ, RESULTS, workflow.local_exec)
         except UserError as error:
             raise WorkflowError(str(error)) from None
@@ -83,11 +86,15 @@ def of_partition(wildcards, limit):
     return int(config.get(f"{limit}_in_{partition}", 10**9))
 
 
+def wanted(wildcards, attempt):
+    """Minutes, half as many more with each attempt."""
+    return GRAPH.job_resources(wildcards).runtime * (attempt + 1) // 2
+
+
 def runtime(wildcards, attempt):
-    """Minutes, half as many more with each attempt, up to what the profile says and what the partition allows."""
-    grown = GRAPH.job_resources(wildcards).runtime * (attempt + 1) // 2
+    """Minutes up to what the profile says and the partition allows: a job that wants more is queued again."""
     longest = int(stated("longest_runtime", 10**9))
-    return min(grown, longest, of_partition(wildcards, "longest"))
+    return min(wanted(wildcards, attempt), longest, of_partition(wildcards, "longest"))
 
 
 def memory(wildcards, attempt):
@@ -127,6 +134,18 @@ def gpus(paper, experiment):
         if count and stated(of_gpus):
             asked[name] = stated(of_gpus)
     return asked
+
+
+def requests():
+    """What the jobs of this start ask Slurm for, once each: those of a rule ask for the same."""
+    jobs = {job.rule.name: job for job in workflow.dag.needrun_jobs()}
+    return {
+        request(job.resources, job.threads): name.removeprefix("run_").replace(
+            "__", "/"
+        )
+        for name, job in jobs.items()
+        if not job.is_local
+    }
 
 
 if stated("slurm_partition") and workflow.is_main_process:
@@ -239,6 +258,7 @@ for paper, experiment in GRAPH.rules:
             **gpus(paper, experiment),
             mem_mb=memory,
             runtime=runtime,
+            wanted=wanted,
             slurm_partition=stated(
                 "gpu_partition"
                 if GRAPH.rule_resources(paper, experiment).gpus
@@ -255,7 +275,8 @@ for paper, experiment in GRAPH.rules:
             "trap : HUP INT TERM; "
             # A process that was killed leaves no marker: its last attempt says so (not where it was asked to end).
             "code=0; {PYTHON} -m common.cli step job {output:q} {SCALE} --attempt {resources.attempt}"
-            ' --attempts {resources.attempts} --runtime {resources.runtime} >> "$log" 2>&1 || code=$?; '
+            " --attempts {resources.attempts} --runtime {resources.runtime} --wanted {resources.wanted}"
+            ' >> "$log" 2>&1 || code=$?; '
             "case $code in 129|130|143) exit $code;; esac; "
             "if [ $code -gt 128 ] && [ {resources.attempt} -ge {resources.attempts} ]; then "
             '{PYTHON} -m common.cli step killed {output:q} {SCALE} $code >> "$log" 2>&1; code=0; fi; exit $code'

@@ -46,12 +46,16 @@ def step_job(
     attempt: Annotated[int, typer.Option()] = 1,
     attempts: Annotated[int, typer.Option()] = 1,
     runtime: Annotated[float, typer.Option(help="Minutes after which the cluster ends the job.")] = 60,
+    wanted: Annotated[float, typer.Option(help="Minutes that it may take in all at this attempt.")] = 0,
 ) -> None:
     """Execute one job; the last attempt ends with exit code 0 whatever the outcomes are."""
+    import math
+
     from common.workflow.job import Attempt, allowed_minutes, job_step
 
     minutes = allowed_minutes(runtime) if attempts > 1 else None
-    raise typer.Exit(job_step(_here(), marker, scale, Attempt(attempt, attempts), minutes))
+    which = Attempt(attempt, attempts, turns=math.ceil(wanted / runtime))
+    raise typer.Exit(job_step(_here(), marker, scale, which, minutes))
 
 
 @steps.command("trial")

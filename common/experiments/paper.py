@@ -94,7 +94,11 @@ class Synthesis(RootModel[Annotated[list[Finding], Field(max_length=10)]]):
 
 
 class Paper(_Strict):
-    """paper.yaml: the citation, what we find, what is covered, and where we deviate."""
+    """paper.yaml: the citation, what we find, what is covered, and where we deviate.
+
+    Attributes:
+        units: of metrics, in which pages tell their numbers where the claim itself has no `unit`.
+    """
 
     key: str
     title: str
@@ -108,4 +112,5 @@ class Paper(_Strict):
     findings: list[Finding] = Field([], max_length=6)
     coverage: list[Coverage]
     deviations: list[Deviation] = []
+    units: dict[str, str] = {}
     withdrawn: list[Withdrawal] = []

@@ -32,7 +32,7 @@ def measured_text(claim: ClaimRow) -> str:
     """What the headline's verdict measured, with its interval and n; nothing where it measured nothing.
 
     A difference says which arm is lower; where its unit is a logarithm, it is the ratio of the arms. What is no
-    difference says what its rule asks, and a number without a unit of what it is.
+    difference says what its rule asks.
     """
     verdict, kind = claim.shown, _kind(claim)
     if verdict.estimate is None or kind not in _DIFFERENCES:
@@ -86,19 +86,16 @@ def _each(end: Any, writing: Writing) -> Any:
 
 
 def _with_name(amount: str, claim: ClaimRow) -> str:
-    """An amount with the name of what was measured where its unit does not say it, and whether it is the worst case."""
+    """An amount with what it is where neither unit nor statement says it, and whether it is the worst case."""
     quantity = claim.stub.quantity
     if not amount or quantity is None:
         return amount
-    worst = "at worst " * (quantity.kind in _AT_EVERY and bool(quantity.over))
-    if claim.shown.unit is not None or quantity.kind in (*_SHARES, "ratio_of_means"):
-        return f"{worst}{amount}"
-    if quantity.kind == "slope":
+    if claim.shown.unit is None and quantity.kind == "slope":
         return f"slope {amount}"
-    if quantity.kind == "correlation":
+    if claim.shown.unit is None and quantity.kind == "correlation":
         method = f"{'partial ' * bool(quantity.given)}{'rank ' * (quantity.method == 'spearman')}"
         return f"{method}correlation {amount}"
-    return f"{' '.join(quantity.variables()).replace('_', ' ')} {worst}{amount}"
+    return f"at worst {amount}" if quantity.kind in _AT_EVERY and quantity.over else amount
 
 
 def only_too_small(verdict: Verdict) -> str:

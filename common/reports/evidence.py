@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import RootModel, ValidationError
 
 from common.claims import Claim
+from common.claims.estimates import Exact, Mean, Measured, WorstCase
 from common.claims.verdicts import Verdict
 from common.errors import UserError
 from common.experiments.config import ExperimentConfig, ReplicationConfig
@@ -29,6 +30,9 @@ from common.reports.formats import (
 from common.reports.judgements import ClaimRow, Judged
 from common.reports.published import Published, published_scales
 from common.sources import load_typed, read_content
+
+_VALUES = (Mean, WorstCase, Exact, Measured)
+"""Estimates that are values of their metric."""
 
 
 class _ClaimStubs(RootModel[list[ClaimStub]]):
@@ -228,11 +232,18 @@ class Evidence:
         tables = place.metrics if place else self._live_metrics
         errors = estimator_errors(stub.quantity, tables.get(experiment, [])) if stub and stub.quantity else ()
         level = self._level(verdict, tables)
+        if verdict.unit is None and stub:
+            verdict = replace(verdict, unit=self._unit(stub))
         if place is None:
             return Judged(verdict, verdict.scale or self.scale, errors, level=level)
         changed = self._code_changed(experiment, place.experiments.get(experiment))
         found = Judged(verdict, place.scale, errors, published=True, code_changed=changed, level=level)
         return replace(found, commit=place.commit_of(verdict))
+
+    def _unit(self, stub: ClaimStub) -> str | None:
+        """What paper.yaml says that a claim's numbers are; None where they are no values of one metric."""
+        quantity = stub.quantity
+        return self.paper.units.get(quantity.metric) if isinstance(quantity, _VALUES) else None
 
     def _level(self, verdict: Verdict, tables: dict[str, list[dict[str, Any]]]) -> float | None:
         """What a difference is taken from, by the runs that it was read from; a logarithm has no share."""

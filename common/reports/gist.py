@@ -41,7 +41,7 @@ def misfit(finding: Finding, claims: Mapping[str, ClaimRow]) -> str | None:
     """Why the verdicts do not bear out how far a finding may be believed; None where they do.
 
     "believe" needs every claim reproduced. "not supported" needs every claim contradicted, or reproduced where it is
-    a finding of ours, which says the opposite of the document. "with care" goes with any verdicts.
+    a hypothesis of ours, which says the opposite of the document. "with care" goes with any verdicts.
     """
     for name in finding.claims if finding.belief != "with care" else ():
         row = claims[name]
@@ -79,10 +79,10 @@ class Told:
 
 
 def _called(verdict: str, ours: bool, count: int) -> str:
-    """ "reproduced", "3 claims reproduced", "our finding reproduced", "2 of our findings reproduced"."""
+    """ "reproduced", "3 claims reproduced", "our hypothesis contradicted", "2 of our hypotheses reproduced"."""
     if count == 1:
-        return f"our finding {verdict}" if ours else verdict
-    return f"{count} of our findings {verdict}" if ours else f"{count} claims {verdict}"
+        return f"our hypothesis {verdict}" if ours else verdict
+    return f"{count} of our hypotheses {verdict}" if ours else f"{count} claims {verdict}"
 
 
 @dataclass(frozen=True)

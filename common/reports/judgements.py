@@ -110,6 +110,11 @@ class ClaimRow:
         return self.stub.nature == "empirical"
 
     @property
+    def whose(self) -> str:
+        """Its polarity, by which claims are counted; "exact" for what a document proves or prints."""
+        return "exact" if self.stub.polarity == "claim" and not self.empirical else self.stub.polarity
+
+    @property
     def fragile(self) -> bool:
         """Whether the headline's verdict would be another without one of its seeds."""
         return bool(self.shown.turns_without)
@@ -125,7 +130,7 @@ class ClaimGroup:
 
 
 def grouped(claims: Iterable[ClaimRow]) -> tuple[ClaimGroup, ClaimGroup, ClaimGroup]:
-    """The document's empirical claims; our findings and controls; theorems and arithmetic."""
+    """The document's empirical claims; our hypotheses and controls; theorems and arithmetic."""
     first, second, third = list[ClaimRow](), list[ClaimRow](), list[ClaimRow]()
     for claim in claims:
         control = claim.stub.polarity == "control"
@@ -134,7 +139,7 @@ def grouped(claims: Iterable[ClaimRow]) -> tuple[ClaimGroup, ClaimGroup, ClaimGr
     second.sort(key=lambda claim: claim.stub.polarity == "control")
     return (
         ClaimGroup("claims", "What the document claims", first),
-        ClaimGroup("findings", "What we found beside it, and controls", second),
+        ClaimGroup("findings", "Our hypotheses, and controls", second),
         ClaimGroup("appendix", "Appendix: theorems and printed arithmetic", third),
     )
 
@@ -216,7 +221,7 @@ class Chance:
 
 
 def chance(claims: Iterable[ClaimRow]) -> Chance:
-    """What chance may have done to the verdicts that the site counts, controls and findings included."""
+    """What chance may have done to the verdicts that the site counts, controls and hypotheses of ours included."""
     shown: list[Any] = [claim.shown for claim in claims]
     single = [expected_false_verdicts([verdict]) for verdict in shown]
     return Chance(sum(value > 0 for value in single), sum(single))

@@ -14,6 +14,7 @@ from common.claims.verdicts import VERDICTS
 from common.experiments.scales import SCALES
 from common.files import write_atomically
 from common.reports import amounts, drawing, text
+from common.reports.judgements import ClaimRow
 
 TEMPLATES = Path(__file__).parent / "templates"
 _INDENT = re.compile(r"^\s+(//.*\n)?", re.MULTILINE)
@@ -37,7 +38,14 @@ MEANINGS = {
 BELIEFS = {"believe": "reproduced", "with care": "inconclusive", "not supported": "contradicted"}
 """How far to believe a finding, each with the verdict whose mark and colour it has."""
 
-WHOSE = {"claim": "Documents' claims", "our_finding": "Our findings", "control": "Controls"}
+WHOSE = {
+    "claim": "Documents' empirical claims",
+    "exact": "Documents' theorems and arithmetic",
+    "our_finding": "Our hypotheses",
+    "control": "Controls",
+}
+"""The kinds of claims that a reader can ask for, by `ClaimRow.whose`."""
+
 NATURES = {
     "empirical": "the world may disagree",
     "theorem": "mathematics, checked by numbers: a failure is an error of the document or ours",
@@ -57,12 +65,13 @@ def environment() -> Environment:
     )
     result.filters.update(
         prose=text.prose,
-        brief=text.brief,
-        shared_beginning=lambda claims: text.shared_beginning([text.brief(one.shown.statement) for one in claims]),
+        brief=_brief,
+        shared_beginning=lambda claims: text.shared_beginning([_brief(claim) for claim in claims]),
         measured=amounts.measured_text,
         only_too_small=amounts.only_too_small,
         number=text.number,
         without_exponents=text.without_exponents,
+        with_names=text.with_names,
         interval=text.interval_text,
         duration=text.duration,
         memory=text.memory,
@@ -79,6 +88,11 @@ def environment() -> Environment:
         VERDICTS=VERDICTS, SCALES=SCALES, MARKS=MARKS, MEANINGS=MEANINGS, BELIEFS=BELIEFS, NATURES=NATURES, WHOSE=WHOSE
     )
     return result
+
+
+def _brief(claim: ClaimRow) -> str:
+    """A claim's statement in short, as its verdict is to be read."""
+    return text.brief(claim.shown.statement, claim.shown.scale)
 
 
 @cache

@@ -24,8 +24,8 @@ def scoreboard(root: Path) -> str:
 
     Every claim counts once, by the verdict of the largest scale that its rule applies to, as on the site
     (`Judged.weight`).
-    Counted are the document's own claims; controls and findings of ours stand on the pages. Theorems and arithmetic on
-    what is printed, with which the world cannot disagree, have a column of their own: how many of them hold.
+    Counted are the document's own claims; controls and hypotheses of ours stand on the pages. Theorems and arithmetic
+    on what is printed, with which the world cannot disagree, have a column of their own: how many of them hold.
     """
     rows, together = [], []
     for path in sorted(root.glob("replications/*/paper.yaml")):

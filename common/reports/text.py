@@ -26,6 +26,8 @@ _TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=\bTr) (?=[A-Z∇])")
 _DEVIATION = re.compile(r"\bD\d+\b")
 _TAGS = r"D\d+(?:(?:,| to| and) D\d+)*"
 _REMARKED = re.compile(rf" \({_TAGS}\)|(?<=\(){_TAGS}[,;] |[,;] {_TAGS}(?=\))")  # (D8), (D5; limited), (limited, D5)
+_CHOICE = re.compile(rf"\([^;,:()]+(?=, {_TAGS}\))")  # (activations limited to 1, D5)
+_NAME = re.compile(r"\w+=[^\s,;)]+|\w*_\w+")
 LEAST_SHARED = 20
 
 
@@ -107,11 +109,14 @@ def linked(text: str, deviations: Mapping[str, str]) -> str:
     return _DEVIATION.sub(link, text)
 
 
-def brief(statement: str) -> str:
+def brief(statement: str, scale: str | None = None) -> str:
     """A statement without its remarks in parentheses and its deviations.
 
-    Formulas, and a single word that a remark begins with ("(ReLU; measured on 60 of 100)"), stay in theirs.
+    Formulas stay, and of remarks what tells a statement from others: a single word that one begins with ("(ReLU;
+    measured on 60 of 100)"), a choice that a deviation explains ("(activations limited to 1, D5)"), and what stands
+    for the rest at `scale`, that of its verdict ("(laptop scale; workstation: IMDB-BINARY)").
     """
+    choices = {f"{choice})" for choice in _CHOICE.findall(statement)}
     statement = _REMARKED.sub("", statement)
     depth, start, kept = 0, 0, [""]
     for at, sign in enumerate(statement):
@@ -124,14 +129,19 @@ def brief(statement: str) -> str:
             depth -= 1
             inside = statement[start : at + 1]
             remark = len(_WORD.findall(inside)) > 2 and (start == 0 or statement[start - 1].isspace())
-            condition = _CONDITION.match(inside)
-            if depth == 0 and remark and condition:
-                kept.append(f"({condition[1]})")
-            elif depth == 0 and remark and not _TERM.search(inside):
-                kept[-1] = kept[-1].rstrip()
-            elif depth == 0:
-                kept.append(inside)
+            if depth == 0 and remark and inside not in choices and not _TERM.search(inside):
+                inside = _what_stays(inside, scale)
+            if depth == 0:
+                kept += [inside] if inside else [kept.pop().rstrip()]
     return "".join(kept) if depth == 0 else statement
+
+
+def _what_stays(remark: str, scale: str | None) -> str:
+    """What of a remark "(…)" a short statement keeps, in parentheses; nothing where that is none of it."""
+    condition = _CONDITION.match(remark)
+    stays = [condition[1]] if condition else []
+    stays += re.findall(rf"(?<=[(\s]){scale}: [^();]+", remark)
+    return f"({'; '.join(stays)})" if stays else ""
 
 
 def first_sentence(text: str) -> str:
@@ -186,6 +196,11 @@ def _trimmed(text: str) -> str:
 def without_exponents(sentence: str) -> str:
     """A sentence whose numbers are written as `number` does: "−2.12e+05" as "−212 000"."""
     return _EXPONENT.sub(lambda found: number(float(found[0].replace("−", "-"))), sentence)
+
+
+def with_names(sentence: str) -> Markup:
+    """A sentence in which names of metrics and axes, "best_accuracy" and "arm=none", are set as code."""
+    return Markup(_NAME.sub(r"<code>\g<0></code>", str(escape(sentence))))
 
 
 def interval_text(bounds: tuple[float | None, float | None] | None) -> str:

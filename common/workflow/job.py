@@ -15,8 +15,8 @@ from common.experiments.replication import Replication
 from common.files import write_json
 from common.workflow.discovery import find
 from common.workflow.ownership import ENDED, attended
-from common.workflow.run import clock_of, execute, exit_code, summary
-from common.workflow.slurm import inside_a_job, minutes_left
+from common.workflow.run import UNFINISHED, clock_of, execute, exit_code, summary
+from common.workflow.slurm import inside_a_job, minutes_left, queue_again
 from common.workflow.state import Folders
 
 WITHOUT_GPU = "REPLICATIONS_WITHOUT_GPU"
@@ -46,10 +46,15 @@ def allowed_minutes(runtime: float) -> float:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Which attempt at a job this is, and how many there are at most."""
+    """Which attempt at a job this is, and how many there are at most.
+
+    Attributes:
+        turns: how often Slurm may start it, where its partition ends jobs before they have had the time that they want.
+    """
 
     number: int = 1
     of: int = 1
+    turns: int = 1
 
     @property
     def last(self) -> bool:
@@ -65,7 +70,7 @@ def job_step(folders: Folders, marker: str, scale: str, attempt: Attempt, minute
 
     Before the last attempt an unsettled job exits non-zero and is tried again; the last one leaves its marker
     whatever became of the runs, so that what there is gets analysed. One that was asked to end leaves none: the
-    workflow ends as well.
+    workflow ends as well. One whose partition ended it early is queued again, which takes no attempt.
     """
     print(
         f"{attempt} on {socket.gethostname()}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC.",
@@ -87,6 +92,8 @@ def job_step(folders: Folders, marker: str, scale: str, attempt: Attempt, minute
     code = exit_code(outcomes)
     if code and clock.stop_requested and attended():
         return ENDED
+    if code == UNFINISHED and not clock.stop_requested and queue_again(attempt.turns):
+        return code
     return 0 if attempt.last else code
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from common.experiments.context import Clock
 
 RETRYABLE = ("failed",)
+UNFINISHED = 3
+"""Exit code."""
 
 
 def run_target(folders: Folders, target: str, scale: str, minutes: float | None, retry: frozenset[str]) -> int:
@@ -114,11 +116,11 @@ def execute(
 
 
 def exit_code(outcomes: Mapping[str, Outcome]) -> int:
-    """1 if a run failed, 3 if one is unfinished, else 0."""
+    """1 if a run failed, `UNFINISHED` if one is unfinished, else 0."""
     statuses = {outcome.status for outcome in outcomes.values()}
     if "failed" in statuses:
         return 1
-    return 0 if statuses <= set(SETTLED) else 3
+    return 0 if statuses <= set(SETTLED) else UNFINISHED
 
 
 def summary(outcomes: Mapping[str, Outcome]) -> str:

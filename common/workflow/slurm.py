@@ -4,13 +4,16 @@ import math
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from common.errors import UserError, suggestion
-from common.output import said
+from common.output import SECONDS, said
 
 ADDED = 64
 """MB; the plug-in adds one to each array of 30."""
@@ -27,6 +30,21 @@ def minutes_left() -> float | None:
     if not inside_a_job():
         return None
     return as_minutes((said(["squeue", "-h", "-j", os.environ["SLURM_JOB_ID"], "-o", "%L"]) or "").strip())
+
+
+def queue_again(turns: int) -> bool:
+    """Have Slurm put this job back into its queue; whether it does.
+
+    Args:
+        turns: how often it may begin; each time that it was preempted counts.
+    """
+    begun = 1 + int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+    if not inside_a_job() or begun >= turns:
+        return False
+    array = os.environ.get("SLURM_ARRAY_JOB_ID")  # the number of the array is that of an element, too
+    job = f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}" if array else os.environ["SLURM_JOB_ID"]
+    print(f"Its partition ends it early: Slurm is asked to queue it again (turn {begun + 1} of {turns}).", flush=True)
+    return said(["scontrol", "requeue", job]) is not None
 
 
 def as_minutes(text: str) -> float | None:
@@ -95,6 +113,61 @@ def check_submitting() -> None:
     """
     if shutil.which("sbatch") is None:
         raise UserError("there is no `sbatch` here: load the module that has it, or go to where jobs are submitted.")
+
+
+def request(resources: Mapping[str, Any], cores: int) -> tuple[str, ...]:
+    """What the plug-in has `sbatch` ask for a job, as far as Slurm may refuse it.
+
+    Args:
+        resources: of the job, by the plug-in's names.
+        cores: of a task, or for each GPU.
+    """
+    gpus = resources.get("gpu", 0)
+    options = {
+        "--partition": resources.get("slurm_partition"),
+        "--account": resources.get("slurm_account"),
+        "--qos": resources.get("qos"),
+        "--constraint": resources.get("constraint"),
+        "--gres": resources.get("gres"),
+        "--gpus": gpus,
+        "--mem": resources.get("mem_mb"),
+        "--time": resources.get("runtime"),
+        "--cpus-per-gpu" if gpus else "--cpus-per-task": cores,
+    }
+    return tuple(f"{name}={value}" for name, value in options.items() if value)
+
+
+def check_requests(requests: Mapping[tuple[str, ...], str]) -> None:
+    """Refuse to begin where Slurm would refuse a job: all its attempts would be gone within a second.
+
+    A trial that fails may mean no more than that nodes are down for now: only a job that Slurm does not put into its
+    queue counts. It may begin in a day at the earliest, and is taken out at once.
+
+    Args:
+        requests: options of `sbatch`, each with the name of what asks for them.
+
+    Raises:
+        UserError: Slurm refuses one, with Slurm's reason.
+    """
+    for options, name in requests.items():
+        trial = _sbatch("--test-only", *options)
+        if not trial.returncode:
+            continue
+        queued = _sbatch("--parsable", "--begin=now+1day", "--output=/dev/null", *options)
+        if not queued.returncode:
+            said(["scancel", queued.stdout.strip().partition(";")[0]])
+            print(f"replicate: {name} waits in the queue for now: {trial.stderr.strip()}", file=sys.stderr)
+        elif "submit limit" not in queued.stderr:  # as many jobs as allowed are there already: it may wait for these
+            reason = (queued.stderr.strip().splitlines() or ["no reason given"])[-1].rpartition("failed: ")[2]
+            raise UserError(f"Slurm refuses what {name} asks for ({' '.join(options)}): {reason}")
+
+
+def _sbatch(*options: str) -> "subprocess.CompletedProcess[str]":
+    command = ["sbatch", *options, "--wrap", "true"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"sbatch did not answer in {SECONDS} s")
 
 
 def check_arrays(jobs: Mapping[tuple[str, str], int], array_jobs: str) -> None:

@@ -44,8 +44,8 @@ paper.figure(
     "along_training",
     title="Fig. 1 · λ₁ along training",
     see="λ₁ over the threshold, a line a seed. Under gradient descent and Nesterov's momentum it rises to 1 and stays"
-    " just above. Under the heavy ball it swings about 1 on 5,000 images (paper scale), one per cent below in the mean;"
-    " on 500 it comes to about 1 and lies below afterwards, or stops short of it.",
+    " just above. Under the heavy ball it is thrown down as it arrives; on 5,000 images (paper scale) it then settles at"
+    " 1, on 500 it has climbed back to 0.94 when training ends, or stopped short of 1.",
     printed="The paper's network is trained on 5,000 images, as paper scale's here, at a range of learning rates.",
 )
 
@@ -92,7 +92,8 @@ paper.figure(
     ["quadratic-model-*", "network-does-not-diverge-at-the-edge"],
     title="The quadratic model beside the loss",
     see="Before the edge both fall together; at the first crossing they still do for most of a hundred steps; a "
-    "hundred steps after λ₁ came to 2/η the model diverges while the loss goes on falling. On 5,000 images (paper "
+    "hundred steps after λ₁ came to 2/η the model diverges while the loss rises by 22 to 47 % and falls back, to end "
+    "below its start. On 5,000 images (paper "
     "scale) λ₁ is there at 1.05 to 1.06 times 2/η and the loss rises by 12 to 17 % and falls back; the model leaves it "
     "after 58 to 75 steps, in two of five seeds to end 5 and 6 % above its start. (The laptop's figure heads its last "
     "panel 'at the edge, λ₁ = 1.03 · 2/η': it is a hundred steps later, where λ₁ is higher.)",

@@ -79,8 +79,9 @@ paper.figure(
     "claim2",
     ["claim2-*"],
     see="Trained on the examples themselves the difference is about ten times larger and falls less steeply than "
-    "n^(−1/2) (dashed). At the worst weights that ascent finds it is larger still, but no longer with 6,400 examples, "
-    "where ascent does not find them.",
+    "n^(−1/2) (dashed): networks that fit have hardly any Tr H on their own examples, so that this is the trace on "
+    "fresh ones, of other networks at each n. At the worst weights that ascent finds it is larger still, but with 6,400 "
+    "examples not told apart.",
     printed="The talk states Claim 2 without a figure.",
 )
 
@@ -101,8 +102,9 @@ paper.figure(
         "theorem1-below-mcallester*",
         "mcallester-*",
     ],
-    see="All three bounds lie near or above C, Theorem 1's 17 times or more above the gap. McAllester's and Catoni's "
-    "are those of blind guessing, whatever the depth, and six times or more above it. The product of norms begins "
+    see="All three bounds lie near or above C, Theorem 1's at workstation scale 17 times or more above the mean gap. "
+    "McAllester's and Catoni's are those of blind guessing, whatever the depth, and there six times or more above it. "
+    "The product of norms begins "
     "below them and grows steeply with depth.",
     printed="The talk has no such figure.",
 )
@@ -122,8 +124,9 @@ paper.summary(["norm-product-grows-with-depth", "theorem1-grows-more-slowly-with
 #
 # $$ \sum_i \sqrt{C \max_n v_i^\top \nabla_i^2 \ell_n v_i / n}. $$
 #
-# All methods have the same start and budget, and four strengths each (D10, D11). Correlations are over these 28
-# settings within each seed, and hold for such settings only.
+# All methods have the same start and budget, and four strengths each (D10, D11). SGD, here and below, is training with
+# nothing added: its steps are Adam's, as in the code of the talk's authors. Correlations are over these 28 settings
+# within each seed, and hold for such settings only.
 
 # %%
 paper.figure(
@@ -199,7 +202,7 @@ paper.summary(
 # %% [markdown]
 # ## Fig. 3: noise injection
 # WP-SGD takes gradients on one side of the weights, NSO on both. Both cost two gradients a step, so SGD with twice the
-# epochs stands beside them.
+# epochs stands beside them. The steps of all four are Adam's (D10).
 
 # %%
 paper.figure(
@@ -267,8 +270,9 @@ paper.figure(
 # %% [markdown]
 # SGD of as many steps and of as many gradients give opposite answers on training points. The second fits them far
 # closer: it ends at 0.006 to 0.03 nats, SGD of as many steps at 0.12 to 0.33, NSO at 0.10 to 0.44, SAM at 0.16 to 0.78;
-# and where the loss is small, so is the Hessian. Part of the smaller gaps is the larger training loss, too. What is
-# left at equal training loss three measurements a run do not tell: in some seeds two arms have no loss in common.
+# and where the loss is small, so is the Hessian. Part of the smaller gaps is the larger training loss, too. At equal
+# training loss NSO and SAM can be held against SGD of as many steps alone (rules that were added after the runs): with
+# SGD of as many gradients some seeds have no loss in common.
 
 # %%
 paper.summary(["full-image-*-at-equal-loss"])
@@ -291,7 +295,7 @@ paper.figure(
 
 # %% [markdown]
 # SGD of as many gradients ends at 0.002 to 0.003 nats, of as many steps at 0.02 to 0.05, SAM and NSO at 0.02 to 0.08.
-# So at equal training loss nothing can be said: in most seeds two arms have no loss in common.
+# At equal training loss NSO and SGD of as many steps can be compared; in other pairs some seeds have none in common.
 
 # %%
 paper.summary(["full-text-*-at-equal-loss"])

@@ -129,20 +129,30 @@ def test_a_job_asks_for_its_type_of_gpu_and_is_tried_again_where_no_environment_
         checkout.close()
 
 
-def test_a_job_asks_for_no_more_time_than_its_partition_allows(cluster: Cluster, tmp_path: Path) -> None:
-    """Slurm would leave a job that asks for more in the queue for ever; what is not done then is continued."""
+def test_a_job_asks_for_no_more_time_than_its_partition_allows_and_is_queued_again_until_it_has_had_its_own(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Slurm would leave a job that asks for more in the queue for ever."""
     checkout = Checkout(tmp_path / "checkout", cluster, resources=ONE_JOB)
-    cluster.run("scontrol", "update", "partitionname=cpu", "MaxTime=8")
+    cluster.run("scontrol", "update", "partitionname=cpu", "MaxTime=3")
     try:
         process = checkout.submit("--", checkout.marker("descent"))
         wait_for(lambda: bool(checkout.held()) or process.poll() is not None, PATIENCE, "the job to start")
         ((job, held),) = checkout.held().items()
-        assert "TimeLimit=00:08:00" in cluster.run("scontrol", "show", "job", job)
+        assert "TimeLimit=00:03:00" in cluster.run("scontrol", "show", "job", job)
         told = psutil.Process(held.pid).cmdline()
-        assert told[told.index("--runtime") + 1] == "8"
+        assert [told[told.index(name) + 1] for name in ("--runtime", "--wanted")] == ["3", "10"]
+        wait_for(lambda: cluster.restarts(job) == 1, PATIENCE, "its partition to end the job")
+        wait_for(lambda: any(one.pid != held.pid for one in checkout.held().values()), PATIENCE, "the job to go on")
+        assert set(checkout.held()) == {job}
         checkout.open_gate()
         wait_for(lambda: process.poll() is not None, PATIENCE, "the workflow to end")
         assert process.returncode == 0, checkout.log
+        assert "Trying to restart" not in checkout.log
+        assert checkout.segments(held.run) == 2
+        attempts = next((checkout.root / "logs/run/laptop/decay").glob("*.attempts.log")).read_text()
+        assert attempts.count("Attempt 1 of 3 on") == 2
+        assert "Slurm is asked to queue it again (turn 2 of 4)" in attempts
     finally:
         cluster.run("scontrol", "update", "partitionname=cpu", "MaxTime=INFINITE")
         checkout.close()
@@ -159,6 +169,30 @@ def test_more_jobs_than_an_array_may_number_are_refused_before_anything_is_submi
         assert "decay/descent has 8 jobs, and this cluster numbers those of an array up to 4" in checkout.log
         assert "sbatch" not in checkout.log
     finally:
+        checkout.close()
+
+
+def test_a_request_that_slurm_refuses_is_named_before_anything_is_submitted(cluster: Cluster, tmp_path: Path) -> None:
+    """The nodes are drained at first: a job that may run on them later only waits, and is told to."""
+    checkout = Checkout(tmp_path / "checkout", cluster, resources=ONE_JOB, hold=False)
+    nodes = ("scontrol", "update", "nodename=node1,node2")
+    cluster.run(*nodes, "state=drain", "reason=test")
+    try:
+        process = checkout.submit("--", checkout.marker("descent"))
+        wait_for(lambda: "has been submitted" in checkout.log, PATIENCE, "the job to be submitted")
+        assert "decay/descent waits in the queue for now" in checkout.log
+        cluster.run(*nodes, "state=resume")
+        wait_for(lambda: process.poll() is not None, PATIENCE, "the workflow to end")
+        assert process.returncode == 0, checkout.log
+        checkout.set_in_profile("slurm_partition: cpu ", "constraint: imagined\n  slurm_partition: cpu ")
+        process = checkout.submit("--", checkout.marker("measurement"))
+        wait_for(lambda: process.poll() is not None, PATIENCE, "Snakemake to refuse")
+        assert process.returncode == 1
+        assert "Slurm refuses what decay/measurement asks for" in checkout.log
+        assert "Invalid feature specification" in checkout.log
+        assert checkout.log.count("has been submitted") == 1
+    finally:
+        cluster.run(*nodes, "state=resume", check=False)
         checkout.close()
 
 

@@ -81,7 +81,7 @@
     const paper = form.elements.paper.value;
     const whose = form.elements.whose.value;
     const fragile = form.elements.fragile.checked;
-    let shown = 0;
+    let [shown, counted] = [0, 0];
     for (const [number, { element }] of entries.entries()) {
       const fits =
         counts[number] >= needed &&
@@ -91,6 +91,7 @@
         (!whose || whose === element.dataset.whose);
       element.hidden = !fits;
       shown += fits;
+      counted += fits && element.dataset.whose === "claim";
     }
     // In the order of the papers; where words are left out, what has the rarer ones comes first.
     const order = [...entries.keys()];
@@ -101,10 +102,19 @@
       element.hidden = !(said[number] >= asked && !verdicts.length && !fragile && (!paper || paper === element.dataset.paper));
     answers.hidden = findings.every(({ element }) => element.hidden);
     const how = shown && needed < words.length ? `, with ${needed} of the ${words.length} words` : "";
-    output.textContent = (shown === entries.length ? `${shown} claims` : `${shown} of ${entries.length} claims`) + how;
+    const all = shown === entries.length ? `${shown} claims` : `${shown} of ${entries.length} claims`;
+    output.textContent = `${all}${how}${whose || !shown ? "" : `, ${counted} of them documents' empirical ones`}`;
     none.hidden = shown > 0;
   }
 
+  // A count at the head of the page leads to the claims that it counts.
+  for (const count of document.querySelectorAll(".legend a"))
+    count.addEventListener("click", () => {
+      form.reset();
+      form.elements.whose.value = "claim";
+      for (const box of form.elements.verdict) box.checked = box.value === count.dataset.verdict;
+      apply();
+    });
   form.addEventListener("input", apply);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = false;

@@ -15,6 +15,7 @@ from common.claims.verdicts import Verdict, VerdictName
 from common.errors import UserError
 from common.reports import build_index, build_page, open_paper
 from common.reports.estimators import EstimatorError, estimator_errors
+from common.reports.evidence import Evidence
 from common.reports.formats import ClaimStub
 from common.reports.judgements import Changed, ClaimRow, Judged, changed, controls_text
 from common.reports.text import short_commits
@@ -99,12 +100,25 @@ def test_an_estimators_error_is_the_median_over_the_runs_that_a_claim_uses(
     assert estimator_errors(parsed, rows) == tuple(EstimatorError(*pair) for pair in expected.items())
 
 
+@pytest.mark.parametrize(("kind", "told"), [("mean", "times the norm"), ("proportion", None)])
+def test_numbers_of_a_claim_without_a_unit_are_what_paper_yaml_says(
+    analysed: Callable[..., Path], kind: str, told: str | None
+) -> None:
+    rule = {"estimate": {"kind": kind, "metric": "trace"}}
+    root = analysed(rule, [], unit=None)
+    folder = root / "replications" / "pacgen"
+    with (folder / "paper.yaml").open("a") as paper:
+        paper.write("units: {trace: times the norm}\n")
+    row = next(row for row in Evidence(folder, "laptop", root).claims if row.id == "fig3-gap-and-metric-agree")
+    assert row.shown.unit == told
+
+
 def test_the_estimators_error_stands_beside_the_interval(analysed: Callable[..., Path]) -> None:
     rule = {"estimate": {"kind": "mean", "metric": "trace"}}
     rows = [{"run": f"seed={seed}", "trace": 1.0, "trace_standard_error": 0.012 + seed / 1000} for seed in range(3)]
     root = analysed(rule, rows)
     shown = own_page(root, "fig3-gap-and-metric-agree")
-    assert re.search(r"95 % interval 0\.61 to 1, n = 5\).*own estimator error in trace: ±0\.013 \(median\)", shown)
+    assert re.search(r"95 % interval 0\.61 to 1, n = 5\).*own estimator error in trace : ±0\.013 \(median\)", shown)
     assert "estimator error" not in own_page(analysed(rule, rows[:0]), "fig3-gap-and-metric-agree")
 
 

@@ -24,6 +24,7 @@ from common.reports.text import (
     prose,
     ranges,
     shared_beginning,
+    with_names,
     without_exponents,
 )
 
@@ -124,11 +125,26 @@ def test_a_card_says_the_first_sentence_of_the_answer() -> None:
         ("SGD (all of them do) and f(x)", "SGD and f(x)"),
         ("On graphs (ReLU; on 60 of all 100) it falls (ours; mean over seeds).", "On graphs (ReLU) it falls."),
         ("With 2 (a − the printed trace) it falls.", "With 2 (a − the printed trace) it falls."),
+        ("It lies below (activations limited to 1, D5), always.", "It lies below (activations limited to 1), always."),
+        ("On molecules (laptop scale; workstation: films and actors; D2) it falls.", "On molecules it falls."),
         ("never closed (as it is", "never closed (as it is"),
     ],
 )
 def test_a_statement_in_brief_leaves_out_remarks_and_keeps_formulas(statement: str, said: str) -> None:
     assert brief(statement) == said
+
+
+def test_a_statement_in_brief_names_the_data_of_its_verdict() -> None:
+    of_both = "molecules (laptop scale; workstation: films, actors; D2)"
+    inside = "molecules (workstation: films, actors)"
+    assert brief(f"On {of_both} it falls.", "workstation") == f"On {inside} it falls."
+    assert brief(f"All (means over {of_both}; all runs).", "workstation") == "All (workstation: films, actors)."
+    assert brief("It falls (workstation scale: 500 images of one film, D2).", "workstation") == "It falls."
+
+
+def test_names_of_metrics_and_axes_are_code() -> None:
+    said = with_names("Mean of final_loss < 1 at batch_size=64, arm=none")
+    assert said == "Mean of <code>final_loss</code> &lt; 1 at <code>batch_size=64</code>, <code>arm=none</code>"
 
 
 def test_seeds_are_written_as_ranges() -> None:

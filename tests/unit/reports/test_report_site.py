@@ -112,6 +112,13 @@ def test_a_figure_has_its_verdicts_beside_it(page: Path) -> None:
     assert "−0.12 (−0.31 to 0.07 at 95\u00a0%, five seeds; asked: above 0.3)" in card
 
 
+def test_a_verdict_of_another_scale_than_its_figure_says_so(page: Path) -> None:
+    card = page.read_text().split('id="figure-batch_size-fig3"')[1].split("</figure>")[0]
+    verdict = card.split('href="#claim-fig3-given-training-loss"')[1].split("</li>")[0]
+    assert "judged at laptop scale, figure of workstation scale" in verdict
+    assert card.count("judged at") == 1
+
+
 def test_claims_of_the_document_come_first_theorems_and_arithmetic_last(fresh: Callable[..., Path]) -> None:
     root = fresh()
     claim, control, ours = samples.VERDICTS[0], samples.VERDICTS[-2], samples.VERDICTS[-1]

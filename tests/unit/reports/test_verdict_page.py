@@ -60,7 +60,7 @@ def test_a_page_shows_what_each_seed_says_beside_every_scale_and_machine(root: P
 
 def test_a_page_has_the_rule_in_words_and_as_data_the_command_and_a_citation_with_its_commit(root: Path) -> None:
     text = page(root).text
-    assert "Paired difference of gap, batch_size=1024 minus batch_size=64, above 0." in text
+    assert "Paired difference of gap, batch_size=1024 minus batch_size=64 , above 0." in text
     assert "kind: paired_difference" in text
     assert "replicate run pacgen/batch_size --scale workstation" in text
     assert "@misc{pacgen:fig3-largest-batch-is-worst, author = {{hessian-replications}}" in text
@@ -123,7 +123,7 @@ def test_the_result_comes_first_with_its_unit_and_what_it_is_of(root: Path) -> N
     text = page(root).text
     order = ["0.012 nats", "What was measured", "Paired difference of gap, batch_size=1024", "The rule", "dispute"]
     assert sorted(order, key=text.index) == order
-    assert "minus batch_size=64, in nats. Each dot is what one seed says" in text
+    assert "minus batch_size=64 (nats). Each dot is what one seed says" in text
     assert "shaded is what the rule accepts, above 0." in text
     assert re.search(r"the document says it: Fig\. 3.{0,40} · empirical: the world may disagree", text)
     assert "wang2018identifying" not in text.split("What was measured")[0]

@@ -14,7 +14,14 @@ import yaml
 
 from common.errors import UserError
 from common.workflow.graph import GATHERED, Graph
-from common.workflow.slurm import check_arrays, check_cluster, check_submitting, node_memory
+from common.workflow.slurm import (
+    check_arrays,
+    check_cluster,
+    check_requests,
+    check_submitting,
+    node_memory,
+    request,
+)
 from common.workflow.slurm_job import job_command, leave_own_job
 from tests.conftest import ROOT, Project, program
 
@@ -130,6 +137,50 @@ def test_nothing_begins_where_nothing_can_be_submitted(tmp_path: Path, monkeypat
         check_submitting()
     program(tmp_path, "sbatch", "true")
     check_submitting()
+
+
+def test_what_slurm_refuses_is_said_before_anything_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job that only waits for its nodes is no refusal, nor is a queue that is full."""
+    resources = {
+        "slurm_partition": "gpu",
+        "slurm_account": "lab",
+        "mem_mb": 8000,
+        "runtime": 60,
+        "gpu": 1,
+        "attempt": 1,
+    }
+    asked = request(resources, 4)
+    assert asked == (
+        *("--partition=gpu", "--account=lab", "--gpus=1", "--mem=8000", "--time=60"),
+        "--cpus-per-gpu=4",
+    )
+    assert request({"slurm_partition": "cpu", "gpu": 0}, 2) == ("--partition=cpu", "--cpus-per-task=2")
+
+    calls = tmp_path / "calls"
+    note = f'echo "$0 $*" >> {calls}; case "$*" in *--test-only*) echo "nodes are down" >&2; exit {{}};; esac; {{}}'
+    cluster_that_says(tmp_path, monkeypatch, sbatch=note.format(0, "exit 1"))
+    check_requests({asked: "decay/descent"})
+    assert "--partition=gpu --account=lab" in calls.read_text()
+    assert capsys.readouterr().err == ""
+
+    cluster_that_says(
+        tmp_path, monkeypatch, sbatch=note.format(1, "echo 17"), scancel=f'echo "cancelled $*" >> {calls}'
+    )
+    check_requests({asked: "decay/descent"})
+    assert calls.read_text().endswith("cancelled 17\n")
+    assert capsys.readouterr().err == "replicate: decay/descent waits in the queue for now: nodes are down\n"
+
+    failed = "echo 'sbatch: error: Batch job submission failed: {}' >&2; exit 1"
+    cluster_that_says(tmp_path, monkeypatch, sbatch=note.format(1, failed.format("Invalid account")))
+    with pytest.raises(
+        UserError, match=r"refuses what decay/descent asks for \(--partition=gpu .*\): Invalid account$"
+    ):
+        check_requests({asked: "decay/descent"})
+    full = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+    cluster_that_says(tmp_path, monkeypatch, sbatch=note.format(1, failed.format(full.replace("'", ""))))
+    check_requests({asked: "decay/descent"})
 
 
 def cluster_that_says(folder: Path, monkeypatch: pytest.MonkeyPatch, **programs: str) -> None:

@@ -3,17 +3,18 @@
 import os
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from common.experiments.context import Clock
-from common.experiments.outcomes import Outcome
+from common.experiments.outcomes import Outcome, Status
 from common.experiments.process import stopping_at_checkpoints
 from common.workflow import job as steps
 from common.workflow.ownership import ENDED, WORKFLOW
-from tests.conftest import Project
+from tests.conftest import Project, program
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -73,6 +74,62 @@ def test_unfinished_is_no_success_where_somebody_asked_to_end(
     job = in_process.replication().jobs("smoke")[0]
     marker = str(in_process.folders.results / job.marker)
     assert steps.job_step(in_process.folders, marker, "smoke", steps.Attempt(attempt, 1 if here else 3), None) == code
+
+
+@pytest.mark.parametrize(
+    ("statuses", "asked", "restarts", "turns", "queued"),
+    [
+        (("unfinished", "completed"), False, 0, 3, True),
+        (("unfinished",), False, 2, 3, False),  # it has had its time
+        (("unfinished",), False, 0, 1, False),  # its partition gives it all the time that it wants
+        (("unfinished",), True, 0, 3, False),  # preempted: Slurm queues it itself
+        (("unfinished", "failed"), False, 0, 3, False),  # an attempt more would find the same
+        (("completed",), False, 0, 3, False),
+    ],
+)
+def test_a_job_whose_partition_ends_it_early_is_queued_again_and_keeps_its_attempt(
+    in_process: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    statuses: tuple[Status, ...],
+    asked: bool,
+    restarts: int,
+    turns: int,
+    queued: bool,
+) -> None:
+    """An element of an array is named by its array: the number of the array itself stands for all elements."""
+
+    def execute(*_: Any, **__: Any) -> Mapping[str, Outcome]:
+        return {f"descent/seed={seed}": Outcome(status, "why") for seed, status in enumerate(statuses)}
+
+    def clock(_: float | None) -> Clock:
+        ended = Clock()
+        ended.stop_requested = asked
+        return ended
+
+    monkeypatch.setattr(steps, "execute", execute)
+    monkeypatch.setattr(steps, "clock_of", clock)
+    monkeypatch.setenv("REPLICATIONS_OFFLINE", "1")
+    asking = {"SLURM_JOB_ID": "9", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "4"}
+    for name, value in {**asking, "SLURM_RESTART_COUNT": str(restarts)}.items():
+        monkeypatch.setenv(name, value)
+    program(tmp_path, "scontrol", f'echo "$@" >> {tmp_path}/asked')
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    marker = str(in_process.folders.results / in_process.replication().jobs("smoke")[0].marker)
+
+    def step(last: int) -> int:
+        return steps.job_step(in_process.folders, marker, "smoke", steps.Attempt(3, last, turns), 1.0)
+
+    assert (tmp_path / "asked").is_file() is False
+    codes = step(4), step(3)
+    assert (tmp_path / "asked").is_file() is queued
+    if queued:
+        assert codes == (steps.UNFINISHED, steps.UNFINISHED)
+        assert set((tmp_path / "asked").read_text().splitlines()) == {"requeue 7_4"}
+        program(tmp_path, "scontrol", "exit 1")  # Slurm refuses: the last attempt leaves its marker
+        assert step(3) == 0
+    else:
+        assert codes[1] == 0
 
 
 @pytest.mark.parametrize(("attempt", "code"), [(1, 2), (3, 0)])

@@ -19,6 +19,8 @@ from common.workflow.state import Folders
 from tests.conftest import ROOT, Project
 
 FROM_WORKSTATION = "it is run from workstation scale on"
+MOVED = "fig1-larger-steps-descend-faster"
+"""A claim that was published of `measurement`, and is one of `descent` since."""
 CLAIM = """
 - id: kept
   statement: Kept.
@@ -50,10 +52,8 @@ def folders(in_process: Project) -> Folders:
     figure = {"experiment": "measurement", "name": "fig2", "title": "earlier", "svg": "figures/measurement-fig2.svg"}
     write_json(published / "figures.json", [figure])
     write_json(published / "metrics.json", {"measurement": [{"run": "single"}]})
-    write_json(
-        published / "verdicts.json",
-        [{"id": "kept", "experiment": "measurement", "statement": "kept", "verdict": "not run"}],
-    )
+    of_measurement = {"experiment": "measurement", "statement": "earlier", "verdict": "not run"}
+    write_json(published / "verdicts.json", [{"id": name, **of_measurement} for name in ("kept", MOVED)])
     (published / "figures").mkdir()
     (published / "figures/measurement-fig2.svg").write_text("<svg/>")
     return in_process.folders
@@ -93,6 +93,10 @@ def test_publishing_the_others_keeps_what_was_published_of_it(folders: Folders) 
     assert set(read_json(place / "provenance.json")["experiments"]) == {"descent", "measurement"}
     assert {"descent", "measurement"} <= set(read_json(place / "metrics.json"))
     assert (place / "figures/measurement-fig2.svg").is_file()
-    assert "kept" in [verdict["id"] for verdict in read_json(place / "verdicts.json")]
+    experiments: dict[str, list[str]] = {}
+    for verdict in read_json(place / "verdicts.json"):
+        experiments.setdefault(verdict["id"], []).append(verdict["experiment"])
+    assert experiments["kept"] == ["measurement"]
+    assert experiments[MOVED] == ["descent"], "a claim that moved has one verdict"
     with pytest.raises(UserError, match=FROM_WORKSTATION):
         publish(paper, ["measurement"], "laptop", folders)
