@@ -47,9 +47,9 @@ paper.figure(
     ],
     title="Table 1 · norms beside the largest degree",
     see="How many times each norm lies below the largest degree. At the dashed line nothing is gained; of an MPNN's "
-    "norm (blue) the real graphs here gain a factor of 1.5 to 4.5, the social networks of the next figure 1.8 to 12. Of a "
-    "collection the largest degree and the largest norm are taken, which may be of different graphs, as in (12); graph by "
-    "graph the median gain is 1.2 on MUTAG, 1.9 on IMDB-BINARY and none on IMDB-MULTI.",
+    "norm (blue) the real graphs here gain a factor of 1.5 to 4.5, the social networks of the next figure 1.8 to 12. "
+    "Of a collection the largest degree and the largest norm are taken, which may be of different graphs, as in (12); "
+    "graph by graph the median gain is 1.2 on MUTAG, 1.9 on IMDB-BINARY and none on IMDB-MULTI.",
     printed="Ours: the talk says that the norm is at most the degree.",
 )
 

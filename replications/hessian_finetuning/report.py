@@ -80,8 +80,8 @@ paper.figure(
     ["claim2-*"],
     see="Trained on the examples themselves the difference is about ten times larger and falls less steeply than "
     "n^(−1/2) (dashed): networks that fit have hardly any Tr H on their own examples, so that this is the trace on "
-    "fresh ones, of other networks at each n. At the worst weights that ascent finds it is larger still, but with 6,400 "
-    "examples not told apart.",
+    "fresh ones, of other networks at each n. At the worst weights that ascent finds it is larger still, but with "
+    "6,400 examples not told apart.",
     printed="The talk states Claim 2 without a figure.",
 )
 
