@@ -9,6 +9,7 @@ from .shared.fine_tuning import tuning_of
 from .shared.measured_tuning import MeasuredTuningParameters, tune_and_measure
 from .shared.methods import METHODS
 from .shared.pointwise import with_linear_layers
+from .shared.rise import rise_under_noise
 from .shared.systems import load_systems
 
 
@@ -30,6 +31,13 @@ class Parameters(MeasuredTuningParameters):
         "(none: noise_scale)",
         source="deviation D12",
     )
+    rise_directions: int = Field(
+        10,
+        ge=1,
+        description="directions of noise, each taken both ways, along which every arm's rise of the loss is measured",
+        source="deviation D13",
+    )
+    rise_scale: float = Field(0.01, gt=0, description="σ of that noise", source="deviation D13")
 
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
@@ -48,6 +56,9 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
         lambda scale: tuning_of(runs, context, METHODS[setting.method](scale if noisy else 1.0), systems),
         setting.tried_scales if noisy and setting.tried_scales else (setting.noise_scale,),
         noisy,
+        lambda problem, seed: {
+            "rise": rise_under_noise(problem, setting.rise_scale, directions=setting.rise_directions, seed=seed)
+        },
     )
     for member, run in enumerate(runs):
         context.save(run, "weights", dict(tuning.module(member).named_parameters()))

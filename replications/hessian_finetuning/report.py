@@ -241,6 +241,12 @@ paper.summary(
 )
 
 # %% [markdown]
+# What NSO lowers by its construction is not Tr H but the rise of the loss under noise, in which ReLUs' kinks count:
+
+# %%
+paper.summary(["fig3-*-nso-rise-*"])
+
+# %% [markdown]
 # On test examples, at the end:
 
 # %%

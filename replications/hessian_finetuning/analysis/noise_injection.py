@@ -21,9 +21,15 @@ VALIDATION = {"validation_loss": "validation loss (nats)", "validation_accuracy"
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
-    """One row a run, indexed by `run`: `curvature_rows`, and test_loss: at the end, in nats."""
-    last = records.sort_values("step").groupby("run", sort=False).last()
-    return curvature_rows.metrics(records).assign(test_loss=last["test_loss"])
+    """One row a run, indexed by `run`: `curvature_rows`, and three columns in nats.
+
+    Columns:
+        test_loss: at the end. rise, test_rise: of the loss of training and test examples under noise in the weights,
+            at the end. rise_curve: a list over all measurements.
+    """
+    along = records.sort_values("step").groupby("run", sort=False)
+    last = along.last()[["test_loss", "rise", "test_rise"]]
+    return curvature_rows.metrics(records).join(last).assign(rise_curve=along["rise"].agg(list))
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:

@@ -1,7 +1,7 @@
 """Losses, errors, Tr H and λ₁ along a fine-tuning, the same for every arm of every system."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import nn
 
@@ -11,6 +11,9 @@ from common.hessian.traces import Method
 
 from .fine_tuning import FineTuning, TuningParameters
 from .pointwise import with_linear_layers
+
+Also = Callable[[Problem, int], Mapping[str, float]]
+"""Numbers of a problem, by a seed that is the same in all arms."""
 
 
 class MeasuredTuningParameters(TuningParameters):
@@ -61,6 +64,7 @@ def tune_and_measure(
     tuning_with: Callable[[float], FineTuning],
     strengths: Sequence[float],
     noisy: bool,
+    also: Also | None = None,
 ) -> FineTuning:
     """Fine-tune and measure along the way; returns the tuning at its end.
 
@@ -71,6 +75,7 @@ def tune_and_measure(
         tuning_with: a tuning of this strength, before its first step.
         strengths: one at least.
         noisy: whether a strength is the σ of noise that is injected, to be recorded.
+        also: what else is recorded of the examples behind Tr H.
     """
     setting, state = runs[0], context.restore() or {"losses": [], "tuning": None}
     losses: list[float] = state["losses"]  # on the validation examples, of the strengths that are done
@@ -87,7 +92,7 @@ def tune_and_measure(
         while tuning.step < tuning.total:
             tuning.advance()
             if measured and tuning.step in due:
-                measure(runs, context, tuning, strength if noisy else 0.0, strength)
+                measure(runs, context, tuning, strength if noisy else 0.0, strength, also)
             share = tuning.step / tuning.total
             done = setting.work_done(tuning.step, tuning.total) if measured else trial_work * share
             context.progress(trial * trial_work + done, work)
@@ -115,6 +120,7 @@ def measure(
     tuning: FineTuning,
     noise_scale: float,
     strength: float,
+    also: Also | None = None,
 ) -> None:
     """Record a row of each member; a member whose training loss left the numbers is told as diverged.
 
@@ -139,11 +145,13 @@ def measure(
             first_training_loss=first[member],
             **tuning.source,
             **rows[member],
-            **_curvature(run, context, tuning, member),
+            **_curvature(run, context, tuning, member, also),
         )
 
 
-def _curvature(run: MeasuredTuningParameters, context: RunContext, tuning: FineTuning, member: int) -> dict[str, float]:
+def _curvature(
+    run: MeasuredTuningParameters, context: RunContext, tuning: FineTuning, member: int, also: Also | None
+) -> dict[str, float]:
     """Tr H and λ₁ of the loss on training and on test examples, over all trained parameters."""
     seed, few, error = context.stream_seed(run, "probes"), run.curvature_examples, run.curvature_error
     own = tuning.member(member)
@@ -157,4 +165,5 @@ def _curvature(run: MeasuredTuningParameters, context: RunContext, tuning: FineT
         method: Method = "output signs" if problem.structure.piecewise_linear else "auto"
         found = trace(problem, relative_error=error, budget=run.trace_budget, seed=seed, method=method)
         row |= {f"{prefix}trace": found.value, f"{prefix}trace_standard_error": found.standard_error}
+        row |= {f"{prefix}{name}": value for name, value in (also(problem, seed) if also else {}).items()}
     return row
