@@ -66,6 +66,8 @@ def environment() -> Environment:
     result.filters.update(
         prose=text.prose,
         brief=_brief,
+        answer_to=text.answer_to,
+        asks=text.asks,
         shared_beginning=lambda claims: text.shared_beginning([_brief(claim) for claim in claims]),
         measured=amounts.measured_text,
         only_too_small=amounts.only_too_small,

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from common.claims.verdicts import CONTRADICTED, REPRODUCED
 from common.reports.mathematics import with_mathematics
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -37,6 +38,8 @@ _SCRIPTS = {"msub", "msup", "msubsup", "munder", "mover", "munderover", "mmultis
 _MATHML = _TOKENS | _LAYOUT | _SCRIPTS | {"mtable", "mtr", "mtd"}
 _ARITY = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
 _MATHML_SPACE = "{http://www.w3.org/1998/Math/MathML}"
+ASKING = "We ask whether"
+"""How a question of ours begins."""
 
 
 def math_to_mathml(source: str, display: bool = False) -> Markup:
@@ -191,6 +194,22 @@ def number(value: object, digits: int = 3) -> str:
 
 def _trimmed(text: str) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def answer_to(verdict: str, statement: str) -> str:
+    """A verdict in a word; a question of ours is answered by yes or no.
+
+    Example:
+        >>> answer_to("contradicted", "We ask whether it falls."), answer_to("contradicted", "It falls.")
+        ('no', 'contradicted')
+    """
+    yes_or_no: dict[str, str] = {REPRODUCED: "yes", CONTRADICTED: "no"}
+    return yes_or_no.get(verdict, verdict) if asks(statement) else verdict
+
+
+def asks(statement: str) -> bool:
+    """Whether a statement is a question of ours."""
+    return statement.startswith(ASKING)
 
 
 def without_exponents(sentence: str) -> str:

@@ -5,8 +5,10 @@ import json
 import math
 import random
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -18,15 +20,32 @@ from common.experiments.replication import Replication
 from common.experiments.scales import SCALES
 from common.files import published, status_of
 from common.reports import build_page
-from common.workflow.discovery import discover
+from common.workflow.agreement import ANALYSIS_PACKAGES
+from common.workflow.discovery import discover, find
 from common.workflow.rehearsed import Rehearsed
-from common.workflow.state import run_states
+from common.workflow.state import RunState, run_states
 from tests import warm
 from tests.conftest import EXAMPLE, ROOT, Project, make_project
 
 pytestmark = pytest.mark.slow
 
 LARGEST_PAGE = 1_500_000  # bytes
+
+BLOCKED = """
+import sys
+
+from importlib.machinery import PathFinder
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.split(".")[0] in {names!r} else super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+sys.argv = ["replicate", *sys.argv[1:]]
+from common.cli import main
+main()
+"""
 
 PAPERS = sorted(path.parent for path in (ROOT / "replications").glob("*/paper.yaml"))
 
@@ -38,12 +57,29 @@ def folder(request: pytest.FixtureRequest) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Bare:
+    """A checkout with one replication, all of it run at smoke scale where no analysis package can be imported."""
+
+    project: Project
+    done: "subprocess.CompletedProcess[str]"
+    states: list[RunState]
+
+
 @pytest.fixture(scope="module")
-def smoke(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """A checkout with this replication alone, all of it run at smoke scale."""
+def bare(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare:
     project = make_project(tmp_path_factory.mktemp("smoke") / "checkout", {folder.name: folder})
-    project.succeeds("run", folder.name, "--scale", "smoke")
-    return project
+    script = BLOCKED.format(names=set(ANALYSIS_PACKAGES))
+    done = project.command(sys.executable, "-c", script, "run", folder.name, "--scale", "smoke")
+    return Bare(project, done, run_states(find(project.root, folder.name), "smoke", project.folders.store))
+
+
+@pytest.fixture(scope="module")
+def smoke(folder: Path, bare: Bare) -> Project:
+    """The same checkout with the runs that need such a package, too."""
+    if bare.done.returncode:
+        bare.project.succeeds("run", folder.name, "--scale", "smoke", "--retry", "failed")
+    return bare.project
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +93,13 @@ def analysed(folder: Path, smoke: Project) -> Path:
 @pytest.fixture
 def replication(folder: Path, smoke: Project) -> Replication:
     return discover(smoke.root)[folder.name]
+
+
+def test_a_box_without_the_analysis_packages_computes(bare: Bare) -> None:
+    assert "completed" in bare.done.stdout, bare.done.stdout + bare.done.stderr
+    wrong = [state for state in bare.states if state.outcome.status in ("failed", "missing", "unfinished")]
+    assert all("need the package" in state.outcome.reason for state in wrong), [state.outcome for state in wrong]
+    assert bare.done.returncode == int(bool(wrong)), bare.done.stdout + bare.done.stderr
 
 
 def test_every_run_at_smoke_scale_is_settled_without_a_failure(replication: Replication, smoke: Project) -> None:

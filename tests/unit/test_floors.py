@@ -10,8 +10,6 @@ import pytest
 import yaml
 
 from common.workflow.agreement import ANALYSIS_PACKAGES
-from common.workflow.discovery import find
-from common.workflow.state import run_states
 from tests.conftest import ROOT, Project
 
 # Lowest first; what stands in one tuple may not import one another.
@@ -120,37 +118,6 @@ def test_an_analysis_sees_records_alone(folder: Path) -> None:
     for path in (folder / "analysis").rglob("*.py"):
         assert not reached(path) & experiments, f"{path} imports an experiment"
         assert "torch" not in packages(reached(path)) or module_of(path) in WITH_TORCH, path
-
-
-BLOCKED = """
-import sys
-
-from importlib.machinery import PathFinder
-
-class Without(PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.split(".")[0] in {names!r} else super().find_spec(name, path, target)
-
-sys.meta_path[sys.meta_path.index(PathFinder)] = Without
-sys.argv = ["replicate", *sys.argv[1:]]
-from common.cli import main
-main()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("paper", ["decay", *(folder.name for folder in REPLICATIONS)])
-def test_a_box_without_the_analysis_packages_computes(project: Project, paper: str) -> None:
-    if paper != "decay":
-        (project.root / "replications" / paper).symlink_to(ROOT / "replications" / paper)
-    script = BLOCKED.format(names=set(ANALYSIS_PACKAGES))
-    done = project.command(sys.executable, "-c", script, "run", paper, "--scale", "smoke")
-    assert "completed" in done.stdout, done.stdout + done.stderr
-    states = run_states(find(project.root, paper), "smoke", project.folders.store)
-    wrong = [state for state in states if state.outcome.status in ("failed", "missing", "unfinished")]
-    assert all("need the package" in state.outcome.reason for state in wrong), [state.outcome for state in wrong]
-    assert done.returncode == int(bool(wrong)), done.stdout + done.stderr
 
 
 def test_listing_and_planning_import_no_experiment_and_no_torch(project: Project) -> None:

@@ -1,6 +1,7 @@
 """Wrong derivatives are refused by the name of the module; right ones never; nothing else is disturbed."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
@@ -330,7 +331,13 @@ class TooLargeAt(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "work", [trace, per_sample_gradient_norms, non_uniformity, lambda problem: GGN(problem) @ problem.vector()]
+    "work",
+    [
+        partial(trace, budget=10.0),
+        per_sample_gradient_norms,
+        non_uniformity,
+        lambda problem: GGN(problem) @ problem.vector(),
+    ],
 )
 def test_memory_that_does_not_suffice_is_never_told_as_a_derivative_that_does_not_exist(work):
     enough = TooLargeAt()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from common.reports.amounts import amount_text, measured_text, only_too_small
 from common.reports.formats import ClaimStub
 from common.reports.gist import Told, misfit, open_points, tell_findings
 from common.reports.judgements import ClaimRow, Judged
+from common.reports.text import answer_to
 from tests.unit.reports import samples
 
 ARMS = {"metric": "m", "of": {"arm": "a"}, "minus": {"arm": "b"}}
@@ -152,6 +154,20 @@ def test_verdicts_under_a_sentence_are_said_together_and_ours_apart() -> None:
         ("our hypothesis reproduced", 1),
         ("inconclusive", 1),
     ]
+
+
+def test_a_question_of_ours_is_answered_by_yes_or_no() -> None:
+    question = "We ask whether it falls."
+    verdicts = ("contradicted", "contradicted", "reproduced", "inconclusive")
+    ours = row(polarity="our_finding")
+    rows = [replace(ours, live=Judged(Verdict("a", question, verdict=name), "laptop")) for name in verdicts]
+    told = Told(finding("with care"), Markup(""), [(one, "") for one in rows], None, [])
+    assert [said for said, _, _ in told.groups] == [
+        "2 of our questions: no",
+        "our question: yes",
+        "our question: inconclusive",
+    ]
+    assert answer_to("contradicted", "It falls.") == "contradicted"
 
 
 def finding(belief: str, text: str = "It falls by {a}.", **other: Any) -> Finding:
