@@ -13,7 +13,7 @@ from common.experiments.paper import SYNTHESIS, Finding, Synthesis
 from common.reports.amounts import amount_text
 from common.reports.evidence import Evidence
 from common.reports.judgements import ClaimRow
-from common.reports.text import ASKING, answer_to, asks, linked, prose
+from common.reports.text import answer, asks, linked, prose
 from common.sources import load_typed
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # stand for markup while Markdown is read
@@ -72,19 +72,20 @@ class Told:
     @property
     def groups(self) -> list[tuple[str, str, list[tuple[ClaimRow, str]]]]:
         """The evidence by verdict, ours apart: what a group is called, its verdict, its claims."""
-        found: dict[tuple[str, str], list[tuple[ClaimRow, str]]] = {}
+        found: dict[tuple[str, bool, bool], list[tuple[ClaimRow, str]]] = {}
         for row, address in self.evidence:
-            asked = "question" if asks(row.shown.statement) else "hypothesis"
-            found.setdefault((row.name, asked if row.stub.polarity == "our_finding" else ""), []).append((row, address))
-        return [(_called(name, ours, len(rows)), name, rows) for (name, ours), rows in found.items()]
+            kind = row.name, row.stub.polarity == "our_finding", asks(row.shown.statement)
+            found.setdefault(kind, []).append((row, address))
+        return [(_called(*kind, len(rows)), kind[0], rows) for kind, rows in found.items()]
 
 
-def _called(verdict: str, ours: str, count: int) -> str:
+def _called(verdict: str, ours: bool, asked: bool, count: int) -> str:
     """ "reproduced", "3 claims reproduced", "our hypothesis contradicted", "2 of our questions: no"."""
     if not ours:
         return verdict if count == 1 else f"{count} claims {verdict}"
-    whose = f"our {ours}" if count == 1 else f"{count} of our {ours.replace('hypothesis', 'hypothese')}s"
-    return f"{whose}: {answer_to(verdict, ASKING)}" if ours == "question" else f"{whose} {verdict}"
+    if asked:
+        return f"{'our question' if count == 1 else f'{count} of our questions'}: {answer(verdict)}"
+    return f"{'our hypothesis' if count == 1 else f'{count} of our hypotheses'} {verdict}"
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,6 @@ _SCRIPTS = {"msub", "msup", "msubsup", "munder", "mover", "munderover", "mmultis
 _MATHML = _TOKENS | _LAYOUT | _SCRIPTS | {"mtable", "mtr", "mtd"}
 _ARITY = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
 _MATHML_SPACE = "{http://www.w3.org/1998/Math/MathML}"
-ASKING = "We ask whether"
-"""How a question of ours begins."""
 
 
 def math_to_mathml(source: str, display: bool = False) -> Markup:
@@ -203,13 +201,17 @@ def answer_to(verdict: str, statement: str) -> str:
         >>> answer_to("contradicted", "We ask whether it falls."), answer_to("contradicted", "It falls.")
         ('no', 'contradicted')
     """
-    yes_or_no: dict[str, str] = {REPRODUCED: "yes", CONTRADICTED: "no"}
-    return yes_or_no.get(verdict, verdict) if asks(statement) else verdict
+    return answer(verdict) if asks(statement) else verdict
 
 
 def asks(statement: str) -> bool:
     """Whether a statement is a question of ours."""
-    return statement.startswith(ASKING)
+    return statement.startswith("We ask whether")
+
+
+def answer(verdict: str) -> str:
+    """What a verdict says to a question: yes, no, or itself."""
+    return "yes" if verdict == REPRODUCED else "no" if verdict == CONTRADICTED else verdict
 
 
 def without_exponents(sentence: str) -> str:
