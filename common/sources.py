@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -165,6 +165,17 @@ def line_of(node: yaml.Node | None, location: tuple[int | str, ...]) -> int:
             node = node.value[part]
             line = node.start_mark.line + 1
     return line
+
+
+def line_of_item(path: Path, index: int) -> int:
+    """Line (from 1) of an item of a YAML file that is a list; the file is parsed once, however often it is asked."""
+    return _lines_of_items(path, read_source(path))[index]
+
+
+@lru_cache(maxsize=8)
+def _lines_of_items(path: Path, text: str) -> tuple[int, ...]:
+    node = _parsed(path, text)[1]
+    return tuple(item.start_mark.line + 1 for item in node.value) if isinstance(node, yaml.SequenceNode) else ()
 
 
 def load_typed(path: Path, model: type[Model]) -> Model:

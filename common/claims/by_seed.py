@@ -97,16 +97,15 @@ def _over_seeds(estimate: DifferenceAtEqual, cells: Cells, compared: Callable[..
 def difference_over_common_range(x: Array, y: Array, other_x: Array, other_y: Array) -> float:
     """Mean of y − other_y over the range of x through which both curves come; nan if there is none.
 
-    A curve that comes by a value several times has there the y of the last time: what it had settled on.
+    A curve that comes by a value several times has there the y of the last time: what it had settled on. It is straight
+    between its numbers and may jump at each, so that the middles between them give the mean exactly.
     """
     low, high = max(x.min(), other_x.min()), min(x.max(), other_x.max())
     if not low <= high:
         return float("nan")
-    points = np.unique(np.concatenate([[low, high], *(s[(s >= low) & (s <= high)] for s in (x, other_x))]))
-    gaps = _last_time(points, x, y) - _last_time(points, other_x, other_y)
-    if len(points) == 1:
-        return float(gaps[0])
-    return float(np.trapezoid(gaps, points) / (high - low))
+    ends = np.unique(np.concatenate([[low, high], *(s[(s >= low) & (s <= high)] for s in (x, other_x))]))
+    points, widths = ((ends[1:] + ends[:-1]) / 2, np.diff(ends)) if high > low else (ends, np.ones(1))
+    return float(np.average(_last_time(points, x, y) - _last_time(points, other_x, other_y), weights=widths))
 
 
 def _level_of_the_other(x: Array, y: Array, other_x: Array, other_y: Array) -> float:

@@ -6,6 +6,7 @@ imported by the first interval: pages that show seeds do without it.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +62,16 @@ def bootstrap(values: Array) -> Bounds:
 
     count = values.shape[-1]
     tail = float(stats.norm.cdf(-float(t_quantile(count - 1)) * np.sqrt(count / (count - 1))))
-    drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
-    means = values @ (drawn.T / count)
+    means = values @ _resamples(count)
     low, high = np.quantile(means, [tail, 1 - tail], axis=-1)
     return Bounds(values.mean(-1), low, high)
+
+
+@lru_cache(maxsize=2)
+def _resamples(count: int) -> Array:
+    """Weights [count, RESAMPLES] of the values in each; the same at each call."""
+    drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    return np.asarray(drawn.T / count)
 
 
 def clopper_pearson(successes: Array, count: int) -> Bounds:

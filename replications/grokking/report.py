@@ -94,9 +94,9 @@ paper.figure(
     "fig4_hessian",
     ["fig4d-lower-trace", "fig4d-lower-validation-trace", "fig4d-lower-sharpness", "fig4d-lower-*-per-nat"],
     title="Figure 4 · the Hessian along training",
-    see="With either noise Tr H and λ₁ end one to two orders below large decay alone. Per nat of "
-    "the loss (last panel) the order of the two kinds of noise turns round at equal times; at equal loss they are not "
-    "told apart.",
+    see="With either noise Tr H and λ₁ end one to two orders below large decay alone, at a lower loss. Per "
+    "nat of it (last panel) the order of the two kinds of noise turns round at equal times; at equal loss they are not "
+    "told apart at laptop scale, and at workstation scale have no loss in common.",
     printed="The talk has no such figure.",
 )
 
@@ -198,9 +198,8 @@ paper.figure(
 # %% [markdown]
 # These losses seldom meet. So four arms once more, with seeds of their own, measured while the loss falls. Where a run
 # comes by a loss several times, its last passage is judged: with large decay alone that is often a spike. At the first
-# passage the differences from large decay and from noise in the gradient are smaller, of Tr H a fifth and of
-# $\lambda_1$ a thirteenth and an eighteenth: Tr H stays lower, then than with noise on one side, too, while
-# $\lambda_1$ is no longer told from that of large decay (D13).
+# passage the differences from large decay and from noise in the gradient are smaller: as ratios Tr H is lower by a
+# third there, $\lambda_1$ by three tenths (D13).
 
 # %%
 paper.figure(

@@ -90,6 +90,11 @@ def test_the_common_range_is_taken_at_the_last_time() -> None:
     assert difference_over_common_range(x, y, np.array([0.5]), np.array([1.0])) == pytest.approx(5.0)
 
 
+def test_a_curve_that_comes_back_jumps_where_it_turns() -> None:
+    x, y = np.array([4.0, 1.0, 2.0]), np.array([0.0, 0.0, 9.0])  # for the last time: 0 from 2 to 4, 0 to 9 before
+    assert difference_over_common_range(x, y, np.array([0.0, 5.0]), np.zeros(2)) == pytest.approx(4.5 / 3)
+
+
 def test_arms_that_never_come_equally_far_are_said(claim, runs) -> None:
     table = runs({**ARMS, "seed": range(5)})
     table["loss"] = [[2.0, 1.0] if arm == "a" else [0.5, 0.1] for arm in table["arm"]]
