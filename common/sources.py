@@ -167,15 +167,14 @@ def line_of(node: yaml.Node | None, location: tuple[int | str, ...]) -> int:
     return line
 
 
-def line_of_item(path: Path, index: int) -> int:
-    """Line (from 1) of an item of a YAML file that is a list; the file is parsed once, however often it is asked."""
-    return _lines_of_items(path, read_source(path))[index]
+def line_in(path: Path, location: tuple[int | str, ...]) -> int:
+    """`line_of` a location in a YAML file, which is parsed once, however often it is asked."""
+    return line_of(_tree(path, read_source(path)), location)
 
 
-@lru_cache(maxsize=8)
-def _lines_of_items(path: Path, text: str) -> tuple[int, ...]:
-    node = _parsed(path, text)[1]
-    return tuple(item.start_mark.line + 1 for item in node.value) if isinstance(node, yaml.SequenceNode) else ()
+@lru_cache(maxsize=2)
+def _tree(path: Path, text: str) -> yaml.Node | None:
+    return _parsed(path, text)[1]
 
 
 def load_typed(path: Path, model: type[Model]) -> Model:
@@ -231,7 +230,7 @@ def validation_sentence(path: Path, model: "type[BaseModel]", content: Any, erro
         said = "the key is missing."
     if first["type"] == "extra_forbidden":
         said = f"there is no such key{suggestion(location[-1], _keys(model, location[:-1]))}"
-    return f"{path}:{line_of(read_yaml(path)[1], location)}: {place}: {said}"
+    return f"{path}:{line_in(path, location)}: {place}: {said}"
 
 
 def _key(content: Any, location: tuple[int | str, ...]) -> str:

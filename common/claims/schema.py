@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, PrivateAttr, RootModel
 from common.claims.estimates import AnyEstimate, Strict, WorstCase, as_list
 from common.errors import UserError
 from common.experiments.scales import Scale
-from common.sources import line_of_item, load_typed
+from common.sources import line_in, load_typed
 
 Polarity = Literal["claim", "control", "our_finding"]
 """Who says it, whatever came out: the document, nobody (it tests the pipeline), or we."""
@@ -211,7 +211,7 @@ class Claim(Strict):
         if self._origin is None:
             return f"claim {self.id}"
         path, index = self._origin
-        return f"{path}:{line_of_item(path, index)}: claim {self.id}"
+        return f"{path}:{line_in(path, (index,))}: claim {self.id}"
 
 
 class _ClaimsFile(RootModel[list[Claim]]):
@@ -228,7 +228,7 @@ def load_claims(path: Path) -> list[Claim]:
     first: dict[str, int] = {}
     for index, claim in enumerate(claims):
         if claim.id in first:
-            line, before = line_of_item(path, index), line_of_item(path, first[claim.id])
+            line, before = line_in(path, (index,)), line_in(path, (first[claim.id],))
             raise UserError(f"{path}:{line}: claim {claim.id} is already defined in line {before}; rename one.")
         first[claim.id] = index
         claim._origin = path, index

@@ -15,7 +15,7 @@ from common.experiments.paper import Paper
 from common.experiments.scales import SCALES
 from common.experiments.syntax import ParameterField, Sources, parameter_fields
 from common.kept import kept
-from common.sources import line_of, load_typed, read_yaml
+from common.sources import line_in, load_typed
 
 ENTRIES = ("run", "metrics", "figures")
 """What is called of an experiment: `run` in its own file, `metrics` and `figures` in that of its analysis."""
@@ -104,14 +104,14 @@ class Replication:
         path = self.folder / "config.yaml"
         config = self.experiments[run.experiment]
         place = _place_of_parameter(run, config, parameter)
-        return f"{path}:{line_of(read_yaml(path)[1], place)}" if place else str(path)
+        return f"{path}:{line_in(path, place)}" if place else str(path)
 
     def _check_parameters(
         self, path: Path, name: str, experiment: ExperimentConfig, fields: Mapping[str, ParameterField]
     ) -> None:
         for location, parameter in _named_parameters(name, experiment):
             if parameter not in fields:
-                line = line_of(read_yaml(path)[1], location)
+                line = line_in(path, location)
                 raise UserError(
                     f"{path}:{line}: class Parameters in {name}.py has no parameter {parameter!r}"
                     f"{suggestion(parameter, fields)}"
