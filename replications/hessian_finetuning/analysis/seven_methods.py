@@ -53,6 +53,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
         settling: by how much of itself the training loss changed in the last sixth of the steps.
         measure and the others of `MEASURES`.
         vacuity: training loss plus measure over the loss of guessing, log(classes): below 1 it says something.
+        slack: measure minus loss gap (nats): below 0 the measure is no bound on the gap.
         measure_without_method, test_measure_without_method: rank correlation of the measure (over training, over test
             points) with the loss gap in the run's seed, its method left out of the seven; partial_without_method,
             test_partial_without_method: given the training loss.
@@ -68,6 +69,7 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
     for name in MEASURES:
         rows[name] = table[name]
     rows["vacuity"] = (table["training_loss"] + table["measure"]) / np.log(table["classes"])
+    rows["slack"] = table["measure"] - rows["loss_gap"]
     rows["fit"] = -rows["log_training_loss"]
     rows["settling"] = (1 - table["training_loss"] / table["settling_training_loss"]).abs()
     rows["regime_reached"] = table["training_loss"] < table["first_training_loss"]
