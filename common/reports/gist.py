@@ -115,7 +115,7 @@ def tell_findings(
         evidence.sort(key=lambda pair: order.index(pair[0].name))
         changed = None if missing else misfit(finding, claims)
         text, detail = (_with_amounts(said, claims, deviations) for said in (finding.text, finding.detail or ""))
-        told.append(Told(finding, text, detail, evidence, changed, missing))
+        told.append(Told(finding, text, detail, evidence, changed=changed, missing=missing))
     return told
 
 
