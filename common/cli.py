@@ -313,9 +313,10 @@ def claims(targets: Targets = None, scale: Scale = "", json: AsJson = False) -> 
     (selected, asked), folders = _targeted(targets, chosen), _folders()
     if targets:
         bring_up_to_date(selected, chosen, folders)
-    rows = [row for row in claim_rows(selected, chosen, folders) if asked(row["paper"], row["experiment"])]
+    stale = dict(outdated(selected, chosen, folders))
+    rows = [row for row in claim_rows(selected, chosen, folders, stale) if asked(row["paper"], row["experiment"])]
     print(as_json(rows), end="") if json else claims_table(rows, chosen)
-    for where, sentence in outdated(selected, chosen, folders):
+    for where, sentence in stale.items():
         if asked(*where.split("/")):
             print(sentence, file=sys.stderr)
     problems = [(name, sentence) for name in selected for sentence in folders.problems(chosen, name)]

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,16 @@ def bring_up_to_date(replications: Mapping[str, Replication], scale: str, folder
             print(f"{name}: verdicts as they were before: {error}", file=sys.stderr)
 
 
-def claim_rows(replications: Mapping[str, Replication], scale: str, folders: Folders) -> list[dict[str, Any]]:
+def claim_rows(
+    replications: Mapping[str, Replication], scale: str, folders: Folders, stale: Collection[str]
+) -> list[dict[str, Any]]:
     """Each claim with estimate, interval, n, verdict and reason; "not run" where no analysis has been made.
 
-    `current` is False where runs behind a verdict are missing or of other code or settings now.
+    Args:
+        stale: PAPER/EXPERIMENT of which runs are missing or of other code or settings now (`outdated`): these are not
+            `current`.
     """
     rows = []
-    stale = dict(outdated(replications, scale, folders))
     for name, replication in replications.items():
         verdicts = {verdict["id"]: verdict for verdict in read_json_or(_verdicts(folders, scale, name), [])}
         missing = f"no analysis at scale {scale} yet"

@@ -15,7 +15,7 @@ from tests.unit.experiments.test_execution import execute
 
 
 def verdicts(project: Project) -> dict[str, tuple[str, str]]:
-    rows = claim_rows({"decay": project.replication()}, "smoke", project.folders)
+    rows = claim_rows({"decay": project.replication()}, "smoke", project.folders, ())
     return {row["id"]: (row["verdict"], row["reason"]) for row in rows}
 
 
@@ -45,8 +45,9 @@ def test_verdicts_of_other_runs_are_not_current_although_rules_and_metrics_are_t
     assert analysis_is_current(in_process.replication(), "smoke", in_process.folders)
     in_process.edit("descent.py", "1e-6 * kick", "2e-6 * kick")
     assert not analysis_is_current(in_process.replication(), "smoke", in_process.folders)
-    stale = claim_rows({"decay": in_process.replication()}, "smoke", in_process.folders)
-    assert {row["current"] for row in stale if row["experiment"] == "descent"} == {False}
+    stale = dict(outdated({"decay": in_process.replication()}, "smoke", in_process.folders))
+    rows = claim_rows({"decay": in_process.replication()}, "smoke", in_process.folders, stale)
+    assert {row["current"] for row in rows if row["experiment"] == "descent"} == {False}
     execute(in_process)
     assert not analysis_is_current(in_process.replication(), "smoke", in_process.folders)
     bring_up_to_date({"decay": in_process.replication()}, "smoke", in_process.folders)
@@ -60,7 +61,7 @@ def test_asking_for_verdicts_leaves_the_estimates_that_git_keeps(in_process: Pro
     kept.write_text("as published")
     bring_up_to_date({"decay": in_process.replication()}, "laptop", in_process.folders)
     assert kept.read_text() == "as published"
-    assert "no analysis" not in str(claim_rows({"decay": in_process.replication()}, "laptop", in_process.folders))
+    assert "no analysis" not in str(claim_rows({"decay": in_process.replication()}, "laptop", in_process.folders, ()))
 
 
 def test_verdicts_of_runs_that_are_no_longer_those_of_the_files_are_told_as_such(in_process: Project) -> None:
