@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from common.figures import log_axis, mean_band, plotted_data, reference_line, subplots
+from common.figures import log_axis, mark_seed, mean_band, plotted_data, reference_line, subplots
 
 
 def rows(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -146,3 +146,29 @@ def test_log_axis_shows_plain_numbers_at_the_given_ticks() -> None:
     log_axis(axes, "x", ticks=[64, 128, 256])
     figure.draw_without_rendering()
     assert [text.get_text() for text in axes.get_xticklabels()] == ["64", "128", "256"]
+
+
+def test_a_series_without_a_label_is_named_by_the_legend_of_its_colour_and_by_its_seed() -> None:
+    figure, (axes, other) = subplots(1, 2)
+    for colour, name in (("#aa0000", "SGD"), ("#00aa00", "SAM"), ("#0000aa", "NSO"), ("#0000aa", "WP-SGD")):
+        axes.plot([0, 1], [0, 1], color=colour, label=name)
+    mark_seed(axes.plot([0, 1], [2, 3], color="#aa0000", linewidth=0.5), 7)
+    axes.scatter([0], [4], color="#00aa00", alpha=0.3)
+    axes.plot([0, 1], [5, 5], color="#0000aa")  # two entries have this colour
+    axes.axhline(6, color="#aa0000")
+    axes.plot([0, 1], [7, 7], color="#00aa00", label="_mean")
+    axes.legend()
+    other.plot([0, 1], [8, 8], color="#aa0000")
+    frame = plotted_data(figure)
+    names = {y: frame.loc[frame["y"] == y, "series"].iloc[0] for y in range(2, 9)}
+    of_seed = dict.fromkeys((2, 3), "SGD, seed 7")
+    assert names == of_seed | {4: "SAM", 5: "line 6", 6: "reference", 7: "mean", 8: "line 1"}
+    figure.legend(*axes.get_legend_handles_labels())
+    assert plotted_data(figure).iloc[-1]["series"] == "SGD"
+
+
+def test_the_band_of_a_mean_bears_the_name_of_its_line() -> None:
+    figure, axes = subplots()
+    table = {"x": [1, 1, 2, 2], "seed": [0, 1, 0, 1], "y": [1.0, 2.0, 3.0, 4.0], "arm": ["SAM"] * 4}
+    mean_band(axes, pd.DataFrame(table), "x", "y", group="arm")
+    assert set(rows(plotted_data(figure), "band")["series"]) == {"SAM interval"}
