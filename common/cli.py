@@ -527,7 +527,8 @@ def measure(
         str,
         typer.Option(
             help="Measures, comma-separated, or all: loss, gradient_norm, hessian_trace, ggn_trace, sharpness, "
-            "noise_trace (these by default), hessian_norm, ggn_norm, noise_along_curvature, non_uniformity."
+            "noise_trace (these by default), adaptive_sharpness, hessian_norm, ggn_norm, "
+            "noise_along_curvature, non_uniformity."
         ),
     ] = "",
     relative_error: Annotated[float, typer.Option(help="Relative error to reach in each measure.")] = 0.01,

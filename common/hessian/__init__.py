@@ -17,6 +17,8 @@ from common.hessian.perturbation import hessian_lipschitz, squared_norm_from_per
 from common.hessian.problem import Problem
 from common.hessian.products import Hessian, LinearOperator, dense, quadratic_forms_by_parameter
 from common.hessian.ranks import OtherRankFailed, RanksApart
+from common.hessian.rescaled import Rescaled, adaptive_sharpness
+from common.hessian.scipy_operator import scipy_operator
 from common.hessian.spectrum import Spectrum, frobenius_norm, spectrum, squared_frobenius_norm
 from common.hessian.stability import SampleHessians, non_uniformity, stability_factor
 from common.hessian.streaming import Streamed
@@ -47,6 +49,7 @@ __all__ = [
     "OtherRankFailed",
     "Problem",
     "RanksApart",
+    "Rescaled",
     "SampleHessians",
     "Sharpness",
     "Spectrum",
@@ -55,6 +58,7 @@ __all__ = [
     "Verified",
     "WorstCase",
     "WrongDerivativeError",
+    "adaptive_sharpness",
     "alignment",
     "control_variate_trace",
     "deflated_trace",
@@ -80,6 +84,7 @@ __all__ = [
     "non_uniformity",
     "per_sample_gradient_norms",
     "quadratic_forms_by_parameter",
+    "scipy_operator",
     "sharpness",
     "sharpness_from_perturbations",
     "spectrum",

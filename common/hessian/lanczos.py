@@ -39,6 +39,8 @@ COLUMNS = 1 << 16
 """Entries of its vectors that are rotated at once."""
 KEPT = 0.5
 """Share of the Ritz vectors, beyond those asked for, that a full basis is compressed to."""
+BESIDE = 1e-4
+"""Share of a random vector that must be orthogonal to an invariant space for it to continue the space."""
 RISK = 0.01
 """Probability, over the start vector, that an eigenvalue lies farther out than the bound says."""
 
@@ -139,12 +141,17 @@ class Krylov:
         self._append(image / beta)
         return True
 
-    def restart(self, fresh: torch.Tensor) -> None:
-        """Go on beside an invariant space from the part of `fresh` that is orthogonal to it."""
-        for _ in range(2):
-            fresh = fresh - (self.basis @ fresh) @ self.basis
+    def restart(self, source: torch.Generator) -> None:
+        """Go on beside an invariant space, from a random vector that is orthogonal to it."""
+        rest, share = self.basis[0], 0.0
+        while share < BESIDE:  # of a vector within the space, such as the start once more, only rounding is left
+            fresh = normal(rest.shape, source, rest)
+            rest = fresh
+            for _ in range(2):
+                rest = rest - (self.basis @ rest) @ self.basis
+            share = float(rest.norm() / fresh.norm())
         self.offdiagonal[-1] = 0.0
-        self._append(fresh / fresh.norm())
+        self._append(rest / rest.norm())
 
     def compress(self, theta: torch.Tensor, coefficients: torch.Tensor, chosen: torch.Tensor) -> None:
         """Keep these Ritz vectors and the vector that comes next (thick restart).
@@ -310,7 +317,7 @@ def lanczos(
                 break
             before, closed = theta[order], krylov.size
             if not more:
-                krylov.restart(normal((size,), restarts, krylov.basis))
+                krylov.restart(restarts)
         elif krylov.full and not closed:
             krylov.compress(theta, coefficients, ranked[: count + math.ceil(KEPT * (krylov.size - count))])
     vectors = coefficients[:, order].T.to(krylov.basis) @ krylov.basis
@@ -389,7 +396,26 @@ def sharpness(
         4.0
     """
     require_problem(problem, "sharpness")
-    operator = curvature_matrix(problem, of, memory_limit=memory_limit)
+    return largest(
+        curvature_matrix(problem, of, memory_limit=memory_limit),
+        relative_error=relative_error,
+        products=products,
+        seed=seed,
+        start=start,
+        basis_limit=basis_limit,
+    )
+
+
+def largest(
+    operator: LinearOperator,
+    *,
+    relative_error: float,
+    products: int,
+    seed: int = 0,
+    start: torch.Tensor | None = None,
+    basis_limit: int | None = None,
+) -> "Sharpness":
+    """The largest eigenvalue of an operator, with the guarantee and the arguments of `sharpness`."""
     found = eigenpairs(
         operator,
         which="largest",

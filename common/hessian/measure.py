@@ -9,6 +9,7 @@ from common.hessian.gradient_noise import noise_along_curvature, noise_trace
 from common.hessian.lanczos import sharpness
 from common.hessian.problem import Problem
 from common.hessian.products import Hessian
+from common.hessian.rescaled import adaptive_sharpness
 from common.hessian.spectrum import frobenius_norm
 from common.hessian.stability import non_uniformity
 from common.hessian.traces import trace
@@ -28,6 +29,10 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "sharpness": (
         "λ₁",
         lambda p, e, b, s: sharpness(p, relative_error=e, products=max(2, int(b / 2)), seed=s).estimate,
+    ),
+    "adaptive_sharpness": (
+        "λ₁(DHD)",
+        lambda p, e, b, s: adaptive_sharpness(p, relative_error=e, products=max(2, int(b / 2)), seed=s).estimate,
     ),
     "hessian_norm": ("‖H‖_F", lambda p, e, b, s: frobenius_norm(Hessian(p), relative_error=e, budget=b, seed=s)),
     "ggn_norm": ("‖G‖_F", lambda p, e, b, s: frobenius_norm(GGN(p), relative_error=e, budget=b, seed=s)),

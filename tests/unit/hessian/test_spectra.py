@@ -167,6 +167,25 @@ def test_lanczos_on_indefinite_degenerate_and_zero_matrices():
             torch.testing.assert_close(images, found.vectors * found.values, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rank", [0, 1, 4, 8, 9])
+def test_beside_an_invariant_space_the_basis_stays_orthonormal_whatever_the_start(rank, dtype):
+    """With the seed of the continuation, too, whose first vector is then the start, which lies in the space."""
+    for seed in range(4):
+        source = torch.Generator().manual_seed(100 + seed)
+        matrix = torch.zeros(9, 9, dtype=torch.float64)
+        matrix[:rank, :rank] = torch.randn(rank, rank, generator=source, dtype=torch.float64)
+        matrix += matrix.T.clone()
+        start = torch.randn(9, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+        held = matrix.to(dtype)
+        for count in (1, 3):
+            found = lanczos(held.__matmul__, start, count, which="largest", relative_error=1e-9, products=50)
+            right = torch.linalg.eigvalsh(matrix).flip(0)[:count]
+            exact = {"rtol": 0, "atol": 1e-5 if dtype == torch.float32 else 1e-12}
+            torch.testing.assert_close(found.values, right, **exact)
+            torch.testing.assert_close(found.vectors.T @ found.vectors, torch.eye(count, dtype=dtype), **exact)
+
+
 def test_eigenvalues_that_do_not_exist_are_refused(tanh):
     with pytest.raises(ValueError, match="asked for"):
         eigenpairs(Hessian(tanh[0]), 10_000)
