@@ -59,7 +59,9 @@ _INHERITED = re.compile(r'style="((?:fill|stroke|fill-opacity|stroke-opacity|str
 
 _CLIP = re.compile(r"<clipPath[^>]*>\s*<rect ([^>]*)/>")
 _PLACES = re.compile(r'\b(x|y|width|height)="(-?[\d.]+)"')
-_ABOVE, _BELOW, _LEFT, _RIGHT = 20.0, 32.0, 62.0, 10.0  # points around panels: title, axis with its label, last tick
+_TEXTS = re.compile(r'<text [^>]*?(?:x="(-?[\d.]+)" y="|translate\((-?[\d.]+)[ ,])(-?[\d.]+)')
+_ABOVE, _BELOW, _RIGHT = 20.0, 32.0, 10.0  # points around panels: title of one line, axis with its label, last tick
+_LINE, _LINES = 12.0, 40.0  # a line of a title, and titles of the most lines
 
 WIDTH, HEIGHT, MARGIN = 220.0, 44.0, 8.0
 _CURVE, _HUNDREDTHS = re.compile(r' d="[^"]{60,}"'), re.compile(r"-?\d+\.\d{2,}")
@@ -135,8 +137,11 @@ def _first_row(content: str, page: tuple[float, ...]) -> tuple[float, ...]:
         return page
     end = min(bottom for _, _, _, bottom in boxes)
     row = [box for box in boxes if box[1] < end]
+    texts = [(float(at[1] or at[2]), float(at[3])) for at in _TEXTS.finditer(content)]
+    titles = [y for x, y in texts for left, top, _, _ in row if abs(x - left) < 1 and 0 < top - y < _LINES]
     lower = min((top - _ABOVE for _, top, _, _ in boxes if top >= end), default=math.inf)
-    inner = (min(box[0] for box in row) - _LEFT, min(box[1] for box in row) - _ABOVE)
+    upper = min([min(box[1] for box in row) - _ABOVE, *(y - _LINE for y in titles)])
+    inner = (page[0], upper)  # labels at the left may be names, as long as they like
     outer = (max(box[2] for box in row) + _RIGHT, min(max(box[3] for box in row) + _BELOW, lower))
     return (*map(max, inner, page[:2]), *map(min, outer, page[2:]))
 

@@ -49,6 +49,11 @@ class FigureView:
         """What the figure calls itself, without the title of a panel that stands below it."""
         return self.entry.title.split("\n")[0] or self.entry.name
 
+    def named(self, title: str) -> Markup:
+        """The drawing, which a screen reader calls `title`: of itself it has the name of its first panel."""
+        drawing = str(self.drawing or "")
+        return Markup(re.sub(r'(aria-label|alt)="[^"]*"', lambda at: f'{at[1]}="{escape(title)}"', drawing, count=1))
+
     @property
     def glance(self) -> Glance | None:
         """The figure beside a finding of its page."""

@@ -91,11 +91,11 @@ paper.figure(
     "expansion",
     ["quadratic-model-*", "network-does-not-diverge-at-the-edge"],
     title="The quadratic model beside the loss",
-    see="Before the edge both fall together; at the first crossing they still do for most of a hundred steps; a "
-    "hundred steps after λ₁ came to 2/η the model diverges while the loss rises by 22 to 47 % and falls back, to end "
-    "below its start. On 5,000 images (paper "
-    "scale) λ₁ is there at 1.05 to 1.06 times 2/η and the loss rises by 12 to 17 % and falls back; the model leaves it "
-    "after 58 to 75 steps, in two of five seeds to end 5 and 6 % above its start. (The laptop's figure heads its last "
-    "panel 'at the edge, λ₁ = 1.03 · 2/η': it is a hundred steps later, where λ₁ is higher.)",
+    see="On 5,000 images (paper scale) both fall together before the edge, and from the first crossing for most of a "
+    "hundred steps. At the third moment λ₁ is at 1.05 to 1.06 times 2/η, and the loss parts first: it rises by 12 to "
+    "17 % (past 2 % after 57 to 74 steps), while the model still falls, and falls back below its start. The model "
+    "turns up later (past 2 % after 69 to 98 steps), in two of five seeds to end 5 and 6 % above its start. On 500 "
+    "images (laptop scale) the loss rises by 22 to 47 % and falls back, and the model grows 10⁷-fold and more; the "
+    "laptop's figure heads this panel 'at the edge, λ₁ = 1.03 · 2/η', but λ₁ is higher there.",
     printed="The moments and the length of a hundred steps are ours (D5).",
 )

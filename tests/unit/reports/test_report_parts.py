@@ -66,6 +66,17 @@ def test_a_thumbnail_shows_the_first_row_of_panels_without_the_legend_above_and_
     assert 'viewBox="0 0 400 350"' in thumbnail('<svg viewBox="0 0 400 350"></svg>', "a.svg", "A")
 
 
+def test_a_thumbnail_keeps_the_names_at_the_left_and_a_title_of_two_lines() -> None:
+    panel = '<clipPath id="a"><rect x="150" y="90" width="100" height="80"/></clipPath>'
+    texts = (
+        '<text x="145" y="100" style="text-anchor:end">training loss, in nats</text>',
+        '<text x="165" y="55">of the legend</text>',
+        '<text style="fill:#000" transform="translate(150 66.5)">Gap by</text><text x="150" y="84">method</text>',
+    )
+    shown = thumbnail(f'<svg viewBox="0 0 400 350">{panel}{"".join(texts)}</svg>', "a.svg", "A")
+    assert 'viewBox="0 54.5 260 147.5"' in shown
+
+
 def test_sentences_have_no_exponents() -> None:
     assert without_exponents("[−2.12e+05, 1e-09] at e5 seeds") == "[−212\u202f000, 10⁻⁹] at e5 seeds"
 
