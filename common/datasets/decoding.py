@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import pickle
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -28,7 +29,9 @@ DAMAGE = (
     EOFError,
     AttributeError,
     ImportError,
+    ArithmeticError,
     pickle.UnpicklingError,
+    zipfile.BadZipFile,
     zlib.error,
     csv.Error,
 )

@@ -1,7 +1,7 @@
 """Fetching a data set: the cache, then each source in the registry's order, until every file has its digest."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from common.datasets.archives import UnsafeArchive, unpacked_beside
 from common.datasets.clients import Outcome, SourceFailed, deliver
 from common.datasets.decoders import DECODERS
 from common.datasets.decoding import Undecodable, find
-from common.datasets.registry import DataFile, Entry, Mirror, Registry, Source, load_registry
+from common.datasets.registry import DataFile, Entry, Mirror, Registry, Source, Web, load_registry
 from common.datasets.store import Store, mismatch, sha256_of_bytes, shown
 
 MIRROR = "REPLICATIONS_MIRROR"
@@ -19,7 +19,7 @@ OFFLINE = "REPLICATIONS_OFFLINE"
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt at one source. `outcome` is `used` for the source that served."""
+    """One attempt at one source. `outcome` is `used` for a source that served, if only some of the files."""
 
     source: str
     outcome: Outcome
@@ -87,14 +87,14 @@ def _fetch_locked(name: str, store: Store, scratch: Path, attempts: list[Attempt
         with suppress(SourceFailed, OSError):  # raw files or archives that were placed there by hand
             taken = _take([store.folder], missing, store, scratch)
             attempts.append(Attempt("cache", "used", taken))
-            missing = []
     for source in store.entry.sources:
         if not missing:
             return
+        if isinstance(source, Web) and source.file in _names(store.entry.files) - _names(missing):
+            continue  # the one file that it serves is there
         log(f"{name}: trying {source.label}")
         try:
             attempts.append(Attempt(source.label, "used", _try(source, missing, store, scratch)))
-            return
         except SourceFailed as failure:
             attempts.append(Attempt(source.label, failure.outcome, failure.reason))
         except OSError as error:
@@ -152,27 +152,30 @@ def _mirror_places(source: Mirror) -> list[Path]:
 
 
 def _take(places: list[Path], missing: list[DataFile], store: Store, scratch: Path) -> str:
-    """Decode, check and store all of `missing` from the first of `places` (folders, archives) that has them.
+    """Decode, check and store what `places` (folders, archives) hold of `missing`, which shrinks.
 
-    Files that were found are kept even if another one is not. Raises `SourceFailed` with what is wrong.
+    Raises `SourceFailed` with what is wrong, if anything is, or if they hold none of them.
     """
     problems: list[str] = []
-    absent = list(missing)
+    wanted = len(missing)
     for place in places:
         folders = [place] if place.is_dir() else []
-        absent = [file for file in absent if not _take_file(file, folders, store, problems)]
+        missing[:] = [file for file in missing if not _take_file(file, folders, store, problems)]
         archives = [place] if place.is_file() else [p for name in store.entry.archives for p in find(place, name)]
-        if absent and archives:
+        if missing and archives:
             try:
                 with unpacked_beside(archives, scratch) as unpacked:
-                    absent = [file for file in absent if not _take_file(file, [unpacked], store, problems)]
+                    missing[:] = [file for file in missing if not _take_file(file, [unpacked], store, problems)]
             except UnsafeArchive as error:
                 problems.append(str(error))
-        if not absent:
+        if not missing:
             return "all files have their digests"
     if problems:
         raise SourceFailed("failed", "; ".join(dict.fromkeys(problems)))
-    raise SourceFailed("absent", f"it does not hold {_listed([file.name for file in absent])}")
+    lacking = f"it does not hold {_listed([file.name for file in missing])}"
+    if len(missing) == wanted:
+        raise SourceFailed("absent", lacking)
+    return f"{wanted - len(missing)} of {wanted} files have their digests; {lacking}"
 
 
 def _take_file(file: DataFile, folders: list[Path], store: Store, problems: list[str]) -> bool:
@@ -191,6 +194,10 @@ def _take_file(file: DataFile, folders: list[Path], store: Store, problems: list
             except Undecodable as error:
                 problems.append(str(error))
     return False
+
+
+def _names(files: Iterable[DataFile]) -> set[str]:
+    return {file.name for file in files}
 
 
 def _listed(names: list[str]) -> str:

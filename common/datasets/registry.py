@@ -123,8 +123,12 @@ class Web(_Source):
     address: str = Field(pattern=r"^https://[A-Za-z0-9.-]+(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$")
 
     @property
+    def file(self) -> str:
+        return PurePosixPath(self.address).name
+
+    @property
     def label(self) -> str:
-        return f"web {PurePosixPath(self.address).name}"
+        return f"web {self.file}"
 
 
 Client = Npm | Pip | Apt | Torchvision | TorchGeometric | Web

@@ -23,14 +23,14 @@ NOTE = "verified.json"
 
 
 def cache_folder() -> Path:
-    """`$REPLICATIONS_CACHE`, else `$XDG_CACHE_HOME/hessian-replications`, else the same below `~/.cache`.
+    """`$REPLICATIONS_CACHE`, else `$XDG_CACHE_HOME/hessian-replications`, else the same below `~/.cache`; absolute.
 
     A user without a home (a container's arbitrary number) has a folder of that number among the temporary ones.
     """
     if chosen := os.environ.get("REPLICATIONS_CACHE"):
-        return Path(os.path.expanduser(chosen))
+        return Path(os.path.expanduser(chosen)).absolute()
     if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base) / "hessian-replications"
+        return Path(base).absolute() / "hessian-replications"
     try:
         return Path.home() / ".cache" / "hessian-replications"
     except RuntimeError:

@@ -147,10 +147,18 @@ class RunContext:
     # Data
 
     def data(self, name: str) -> "Dataset":
-        """A registered data set, shared by all who ask; raises `DataUnavailable`, which becomes the runs' outcome."""
+        """A registered data set, shared by all who ask; raises `DataUnavailable`, which becomes the runs' outcome.
+
+        Raises:
+            UserError: its inputs are not bytes, which experiments scale as such.
+        """
         from common.datasets.shared import shared
 
-        return shared(name)
+        found = shared(name)
+        for split in (found.train, found.test):
+            if split.inputs.dtype != torch.uint8:
+                raise UserError(f"{split.name}: experiments take uint8 inputs, 0 to 255, not {split.inputs.dtype}.")
+        return found
 
     # Time, checkpoints, messages
 

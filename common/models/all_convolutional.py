@@ -10,7 +10,8 @@ class AllConvolutional(nn.Module):
     """Nine convolutions with ReLU between them and a mean over places: 1,387,108 parameters for 100 classes.
 
     Two of the 3×3 convolutions have step 2, the seventh no padding, the last two are 1×1. Dropout is left out, so
-    that the loss is a mean over examples.
+    that the loss is a mean over examples, and the ReLU that the original has behind the last convolution, too, which
+    lets no logit be negative.
 
     Shapes:
         input [n, 3, side, side] (side at least 12), output (logits) [n, classes].

@@ -7,7 +7,8 @@ from torch import nn
 class SmallVGG(nn.Module):
     """Five 3×3 convolutions (16, 16, 32, 64, 64 channels), each with ReLU and max-pooling, then 64-128-2.
 
-    71,410 parameters with two outputs, no batch normalisation. Five poolings bring 32×32 pixels down to one.
+    71,410 parameters with two outputs, no batch normalisation. Five poolings bring 32×32 pixels down to one. Where the
+    authors draw convolutions from N(0, 2/fan_out), with biases of 0, ours begin with PyTorch's weights.
 
     Shapes:
         input [n, 3, 32, 32], output [n, outputs].

@@ -11,8 +11,9 @@ class WideResNet(PreactivationNetwork):
     """WRN-depth-widening with pre-activation blocks, convolutions with biases, no dropout.
 
     WRN-28-10 has 36,546,980 parameters for 100 classes, WRN-58-3 7,661,722 for 10, 7,679,092 for 100 and 7,698,392
-    for 200: the counts of two documents. Both belong to public implementations whose convolutions have biases; the
-    original has none.
+    for 200: the counts of two documents. Both belong to public implementations whose convolutions have biases, whose
+    shortcuts take what is not yet normalised and whose second convolution has the stride; the original has no biases,
+    shortcuts behind norm and ReLU, and the stride in the first. The last norm's momentum is 0.1, theirs 0.9.
 
     Shapes:
         input [n, 3, side, side] (any side divisible by 4), output (logits) [n, classes].

@@ -25,8 +25,8 @@ class Standardise:
 
     @classmethod
     def by_shares(cls, mean: Sequence[float], deviation: Sequence[float]) -> "Standardise":
-        """From shares of 255, such as `Split.channel_statistics` gives."""
-        return cls(255 * torch.tensor(mean), 255 * torch.tensor(deviation))
+        """From shares of 255, such as `Split.channel_statistics` gives; deviations at least 1."""
+        return cls(255 * torch.tensor(mean), (255 * torch.tensor(deviation)).clamp(min=1.0))
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
         """The standardised images."""

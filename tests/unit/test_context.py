@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from common.datasets import Dataset, Split
+from common.errors import UserError
 from common.experiments.context import OutOfTime
 from common.experiments.parameters import ExperimentParameters
 from common.experiments.seeds import stream_seed
@@ -59,6 +61,15 @@ def test_a_state_that_could_not_be_read_again_is_refused() -> None:
     context.checkpoint({"run": Parameters()})
     with pytest.raises(Exception, match="eights only load failed"):
         MemoryContext(begun=context.checkpoints[0]).restore()
+
+
+def test_a_data_set_whose_inputs_are_no_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = torch.tensor([0, 1])
+    train = Split("mine/train", torch.zeros(2, 1, 2, 2, dtype=torch.uint8), targets)
+    found = Dataset("mine", "Mine", 2, "digest", train, Split("mine/test", torch.rand(2, 1, 2, 2), targets))
+    monkeypatch.setattr("common.datasets.shared.shared", lambda name: found)
+    with pytest.raises(UserError, match=r"mine/test: experiments take uint8 inputs, 0 to 255, not torch\.float32"):
+        MemoryContext().data("mine")
 
 
 def test_artifacts_of_a_needed_run_are_given_to_the_runs_that_match_it() -> None:

@@ -16,7 +16,7 @@ import torch
 
 from common.datasets import FetchReport, Registry, digest, fetch, files, load
 from common.errors import DataUnavailable
-from tests.unit.datasets.dataset_files import find_program, tar_gz, write_all
+from tests.unit.datasets.dataset_files import described, find_program, tar_gz, write_all
 
 MIRROR = {"kind": "mirror", "folders": ["digits", "elsewhere"]}
 NPM = {"kind": "npm", "package": "digits-data", "version": "1.0.0", "inside": "package/data"}
@@ -240,6 +240,40 @@ def test_every_kind_of_source_delivers_and_leaves_nothing_but_the_files(
     assert sorted(left) == sorted([*digits, "verified.json", "1.lock"])
 
 
+def test_a_cache_that_is_named_from_the_working_folder_is_filled_by_every_kind_of_source(
+    tmp_path: Path,
+    cache: Path,
+    registry: Make,
+    digits: dict[str, bytes],
+    source_of: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REPLICATIONS_CACHE", "cache")
+    report = fetch("digits", registry(source_of(digits)))
+    assert report.attempts[-1].outcome == "used", report.explanation()
+    assert (cache / "train-images").read_bytes() == digits["train-images"]
+
+
+def test_sources_of_one_file_each_are_asked_for_what_is_missing_alone(
+    cache: Path, registry: Make, mirror: Path, digits: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def deliver(source: Any, scratch: Path) -> Path:
+        asked.append(source.file)
+        return write_all(scratch / source.file, {source.file: digits[source.file]})
+
+    monkeypatch.setattr("common.datasets.fetching.deliver", deliver)
+    homes = [{"kind": "web", "address": f"https://digits.org/{name}"} for name in digits]
+    write_all(mirror / "digits", {"train-images": digits["train-images"]})
+    report = fetch("digits", registry(MIRROR, *homes, NPM))
+    assert asked == [name for name in digits if name != "train-images"]
+    assert [outcome for _, outcome in outcomes(report)] == ["absent", *["used"] * 4]
+    assert report.attempts[1].reason == "1 of 4 files have their digests; it does not hold train-labels and 2 more"
+    assert report.available
+
+
 def test_the_digest_is_checked_after_every_kind_of_source(
     cache: Path, registry: Make, digits: dict[str, bytes], source_of: Callable[..., dict[str, Any]]
 ) -> None:
@@ -307,6 +341,15 @@ def test_a_damaged_cached_file_is_put_aside_and_fetched_again(
     assert "put aside as train-images.damaged" in report.attempts[0].reason
     assert (cache / "train-images").read_bytes() == whole
     assert (cache / "train-images.damaged").read_bytes() == bad
+
+
+def test_bytes_that_were_right_before_the_registry_changed_are_not_current(
+    cache: Path, registry: Make, npm: Path, digits: dict[str, bytes]
+) -> None:
+    load("digits", registry(NPM))
+    other = registry(files=described(damaged(digits)))
+    assert digest("digits", registry=other) is None
+    assert outcomes(fetch("digits", other))[0] == ("cache", "damaged")
 
 
 def test_damage_that_keeps_size_and_time_is_found_on_loading(

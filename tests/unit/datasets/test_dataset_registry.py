@@ -87,3 +87,25 @@ def test_a_set_of_ones_own_is_an_entry_and_two_files(
     assert loaded.train.targets.tolist() == [0, 1]
     assert loaded.test.inputs.dtype == torch.float32
     assert digest("digits", registry=own) == loaded.digest
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "says"),
+    [
+        (torch.zeros(2, 1, dtype=torch.uint8), torch.tensor([0, 2]), "digits/train: a target lies outside 0 to 1"),
+        (torch.zeros(2, 1, dtype=torch.uint8), torch.tensor([0, -1]), "digits/train: a target lies outside 0 to 1"),
+        (torch.zeros(3, 1, dtype=torch.uint8), torch.tensor([0, 1]), "3 inputs but 2 targets"),
+        (torch.zeros(2, 1, dtype=torch.float64), torch.tensor([0, 1]), "not uint8, float32"),
+        (torch.zeros(2, 1, dtype=torch.uint8), torch.tensor([0.0, 1.0]), r"not int64 \[n\]"),
+        (torch.zeros(2, 1, dtype=torch.uint8), torch.tensor([[0], [1]]), r"not int64 \[n\]"),
+    ],
+)
+def test_a_set_of_ones_own_that_is_no_data_set_is_refused(
+    cache: Path, registry: Callable[..., Registry], inputs: torch.Tensor, targets: torch.Tensor, says: str
+) -> None:
+    content = {"train.safetensors": save({"inputs": inputs, "targets": targets})}
+    write_all(cache, content)
+    splits = {"train": ["train.safetensors"], "test": ["train.safetensors"]}
+    own = registry(format="safetensors", classes=2, files=described(content), splits=splits)
+    with pytest.raises(ValueError, match=says):
+        load("digits", own)

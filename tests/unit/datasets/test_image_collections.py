@@ -66,7 +66,17 @@ def test_all_forms_of_cifar_100_give_the_same_rows(cache: Path, mirror: Path, fo
         assert of_image[image.numpy().tobytes()] == int(target)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", pickled(np.array([100]), np.zeros((1, 3072), np.uint8))])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK",
+        differences(*cifar("train"))[:-9],
+        differences(*cifar("train")).replace(b"\x93NUMPY", b"\x93NUMPI"),
+        pickled(np.array([100]), np.zeros((1, 3072), np.uint8)),
+    ],
+    ids=["empty", "begun", "cut", "changed", "another class"],
+)
 def test_a_damaged_cifar_100_is_refused(tmp_path: Path, content: bytes) -> None:
     write_all(tmp_path, {"train": content, "cifar100_train.npz": content})
     for decoder in (collections.cifar100_python, collections.cifar100_differences):

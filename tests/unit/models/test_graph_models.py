@@ -115,6 +115,12 @@ def test_gin_is_the_mean_of_message_networks_of_every_depth(graphs) -> None:
     torch.testing.assert_close(mine, torch.stack(layers).mean(0))
 
 
+def test_initial_weights_fill_glorots_range() -> None:
+    (weight,) = initial_weights([(30, 90)], torch.Generator().manual_seed(0))
+    assert 0.99 < float(weight.abs().max()) / (6 / 120) ** 0.5 <= 1
+    assert float(weight.std()) == pytest.approx((2 / 120) ** 0.5, rel=0.05)
+
+
 def test_an_unknown_network_and_too_few_layers_are_refused() -> None:
     with pytest.raises(ValueError, match="none of gcn, mpnn, sage and gin"):
         weight_shapes("gat", 3, 4, 2, 3)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from common.models import FullyConnected, MnistConvNet, initialise_uniform, parameter_count, rescale
 from common.models.all_convolutional import AllConvolutional
@@ -24,6 +25,103 @@ THIN: dict[str, Callable[[], nn.Module]] = {
     "preactivation": lambda: PreactivationResNet(11, width=4, classes=7),
     "all convolutional": lambda: AllConvolutional(width=4, classes=7),
     "residual": lambda: ResidualCifar(8, width=4, classes=7),
+}
+
+
+Weights = dict[str, torch.Tensor]
+
+
+def convolved(values: torch.Tensor, weights: Weights, name: str, stride: int = 1, padding: int = 0) -> torch.Tensor:
+    return functional.conv2d(values, weights[f"{name}.weight"], weights.get(f"{name}.bias"), stride, padding)
+
+
+def rectified(values: torch.Tensor, weights: Weights, name: str) -> torch.Tensor:
+    """relu ∘ norm by running statistics."""
+    return torch.relu(normalised(values, weights, name))
+
+
+def normalised(values: torch.Tensor, weights: Weights, name: str) -> torch.Tensor:
+    mean, variance, gain, shift = (
+        weights[f"{name}.{part}"][:, None, None] for part in ("running_mean", "running_var", "weight", "bias")
+    )
+    return (values - mean) / (variance + 1e-5).sqrt() * gain + shift
+
+
+def read_out(values: torch.Tensor, weights: Weights, name: str = "output") -> torch.Tensor:
+    return functional.linear(values, weights[f"{name}.weight"], weights[f"{name}.bias"])
+
+
+def wide(values: torch.Tensor, weights: Weights) -> torch.Tensor:
+    values = convolved(values, weights, "convolution", padding=1)
+    for block, stride in enumerate((1, 2, 2)):
+        name = f"blocks.{block}."
+        inner = convolved(
+            rectified(values, weights, f"{name}normalisation1"), weights, f"{name}convolution1", padding=1
+        )
+        inner = rectified(inner, weights, f"{name}normalisation2")
+        inner = convolved(inner, weights, f"{name}convolution2", stride, padding=1)
+        values = inner + convolved(values, weights, f"{name}shortcut", stride)
+    return read_out(rectified(values, weights, "normalisation").mean((2, 3)), weights)
+
+
+def preactivation(values: torch.Tensor, weights: Weights) -> torch.Tensor:
+    values = convolved(values, weights, "convolution", padding=1)
+    for block, stride in enumerate((1, 2, 2)):
+        inner = values
+        for place, (step, padding) in enumerate(((1, 0), (stride, 1), (1, 0)), start=1):
+            inner = rectified(inner, weights, f"blocks.{block}.normalisation{place}")
+            inner = convolved(inner, weights, f"blocks.{block}.convolution{place}", step, padding)
+        values = inner + convolved(values, weights, f"blocks.{block}.shortcut", stride)
+    return read_out(rectified(values, weights, "normalisation").mean((2, 3)), weights)
+
+
+def all_convolutional(values: torch.Tensor, weights: Weights) -> torch.Tensor:
+    for place, how in enumerate([(1, 1), (1, 1), (2, 1), (1, 1), (1, 1), (2, 1), (1, 0), (1, 0)]):
+        values = torch.relu(convolved(values, weights, f"features.{2 * place}", *how))
+    return convolved(values, weights, "output").mean((2, 3))
+
+
+def residual(values: torch.Tensor, weights: Weights) -> torch.Tensor:
+    values = rectified(convolved(values, weights, "convolution", padding=1), weights, "normalisation")
+    for block, stride in enumerate((1, 2, 2)):
+        name = f"blocks.{block}."
+        inner = convolved(values, weights, f"{name}convolution1", stride, padding=1)
+        inner = convolved(rectified(inner, weights, f"{name}normalisation1"), weights, f"{name}convolution2", padding=1)
+        thin = values[:, :, ::stride, ::stride]
+        padded = torch.cat([thin, thin.new_zeros(len(thin), inner.shape[1] - thin.shape[1], *thin.shape[2:])], dim=1)
+        values = torch.relu(padded + normalised(inner, weights, f"{name}normalisation2"))
+    return read_out(values.mean((2, 3)), weights)
+
+
+def shallow(values: torch.Tensor, weights: Weights) -> torch.Tensor:
+    for name in ("convolution1", "convolution2"):
+        values = functional.max_pool2d(torch.relu(convolved(values, weights, name, padding=2)), 3, 2, 1)
+    values = values.flatten(1)
+    for name in ("hidden1", "hidden2"):
+        values = torch.relu(read_out(values, weights, name))
+    return read_out(values, weights)
+
+
+def small_vgg(values: torch.Tensor, weights: Weights) -> torch.Tensor:
+    for place in range(5):
+        values = functional.max_pool2d(torch.relu(convolved(values, weights, f"features.{3 * place}", padding=1)), 2)
+    return read_out(torch.relu(read_out(values.flatten(1), weights, "classifier.1")), weights, "classifier.3")
+
+
+def mnist(values: torch.Tensor, weights: Weights) -> torch.Tensor:
+    for name in ("convolution1", "convolution2"):
+        values = torch.relu(functional.max_pool2d(convolved(values, weights, name), 2))
+    return read_out(torch.relu(read_out(values.flatten(1), weights, "hidden")), weights)
+
+
+WRITTEN_OUT: dict[str, tuple[Callable[[], nn.Module], Callable[[torch.Tensor, Weights], torch.Tensor]]] = {
+    "wide": (THIN["wide"], wide),
+    "preactivation": (THIN["preactivation"], preactivation),
+    "all convolutional": (THIN["all convolutional"], all_convolutional),
+    "residual": (THIN["residual"], residual),
+    "shallow": (ShallowCifar, shallow),
+    "small VGG": (SmallVGG, small_vgg),
+    "MNIST": (lambda: MnistConvNet(3, 32), mnist),
 }
 
 
@@ -69,6 +167,51 @@ def test_any_side_gives_a_logit_for_each_class(name: str, side: int) -> None:
     model = THIN[name]().eval()
     with torch.no_grad():
         assert model(torch.randn(2, 3, side, side)).shape == (2, 7)
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_networks_are_those_that_are_written_out_layer_by_layer(name: str) -> None:
+    make, written_out = WRITTEN_OUT[name]
+    model, source = make().double().eval(), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for key, tensor in model.state_dict().items():
+            if tensor.is_floating_point():
+                fan = max(1, tensor[0].numel()) if tensor.dim() > 1 else 4
+                drawn = torch.randn(tensor.shape, generator=source, dtype=torch.float64) * (2 / fan) ** 0.5
+                tensor.copy_(drawn.abs() + 0.5 if key.endswith("running_var") else drawn)
+        images = torch.randn(4, 3, 32, 32, generator=source, dtype=torch.float64)
+        torch.testing.assert_close(model(images), written_out(images, model.state_dict()))
+
+
+@pytest.mark.parametrize(
+    ("make", "convolution", "variance"),
+    [
+        (lambda: WideResNet(10, 4, base=4), "blocks.2.convolution1", 2 * 2 / (9 * (32 + 64))),
+        (lambda: PreactivationResNet(11, width=16), "blocks.2.convolution3", 2 / 256),
+        (lambda: ResidualCifar(8, width=16), "blocks.2.convolution1", 2 / (9 * 32)),
+        (lambda: AllConvolutional(width=32), "features.6", 1 / (3 * 9 * 32)),
+    ],
+    ids=["wide", "preactivation", "residual", "all convolutional"],
+)
+def test_each_network_is_drawn_anew_by_its_own_rule(
+    make: Callable[[], nn.Module], convolution: str, variance: float
+) -> None:
+    model = make()
+    with torch.no_grad():
+        for tensor in model.state_dict().values():
+            tensor.fill_(7)
+    initialised(model, 0)
+    weight = model.get_parameter(f"{convolution}.weight").detach()
+    assert float(weight.var()) == pytest.approx(variance, rel=0.05)
+    for layer in model.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            for values, fresh in ((layer.weight, 1), (layer.bias, 0), (layer.running_mean, 0), (layer.running_var, 1)):
+                assert values is not None
+                assert bool((values == fresh).all())
+        elif isinstance(layer, nn.Linear):
+            bound = layer.in_features**-0.5
+            assert 0.9 * bound < float(layer.weight.detach().abs().max()) <= bound
+            assert float(layer.bias.detach().abs().max()) <= bound
 
 
 @pytest.mark.parametrize("make", [*THIN.values(), MnistConvNet], ids=[*THIN, "MNIST"])

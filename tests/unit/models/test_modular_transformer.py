@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch.nn import functional
@@ -40,6 +42,14 @@ def test_logits_and_gradients_are_those_of_plain_layers_at_all_positions_and_at_
         for block, its in zip(model.blocks, plain.blocks, strict=True):
             torch.testing.assert_close(block.query.grad[member].T, its.query.weight.grad, rtol=0, atol=1e-11)
             torch.testing.assert_close(block.expand.grad[member].T, its.expand.weight.grad, rtol=0, atol=1e-11)
+
+
+def test_positions_are_those_of_the_published_code() -> None:
+    found = ModularTransformer(7, layers=1, width=6, heads=2).positions
+    for place in range(4):
+        for k in range(6):
+            angle = place / 10_000 ** ((k - k % 2) / 6)
+            assert float(found[place, k]) == pytest.approx(math.cos(angle) if k % 2 else math.sin(angle), abs=1e-6)
 
 
 def test_members_do_not_influence_each_other_and_a_member_alone_is_the_same_network() -> None:

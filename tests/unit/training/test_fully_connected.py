@@ -192,9 +192,12 @@ def test_batches_hold_distinct_examples_and_do_not_depend_on_other_members(order
 
 def test_epochs_visit_every_example_once_and_independent_batches_each_equally_often():
     batches = Batches(12, 4, generators(1))
+    orders = set()
     for _ in range(40):
         epoch = torch.cat([batches.next([0])[0] for _ in range(3)])
         assert sorted(epoch.tolist()) == list(range(12))
+        orders.add(tuple(epoch.tolist()))
+    assert len(orders) == 40
     free = Batches(12, 4, generators(1), order="independent")
     counts = torch.bincount(torch.cat([free.next([0])[0] for _ in range(3000)]), minlength=12)
     z = (counts - 1000) / (3000 * (1 / 3) * (2 / 3)) ** 0.5

@@ -74,14 +74,17 @@ def plain(padded: torch.Tensor, top: int, left: int, mirrored: bool, batches: Im
 
 
 def test_crops_and_flips_are_drawn_evenly() -> None:
-    ramp = torch.arange(64, dtype=torch.uint8).view(1, 1, 8, 8).expand(1, 3, 8, 8) + 1
+    ramp = torch.arange(256).to(torch.uint8).view(1, 1, 16, 16)
     batches = ImageBatches(ramp, torch.tensor([0]))
     found, _ = batches.take(torch.zeros(4000, dtype=torch.int64), torch.Generator().manual_seed(3))
-    centre = (found[:, 0, 4, 4] * batches.standardise.deviation[0] + batches.standardise.mean[0]).round()
-    counts = torch.stack([(centre == value).sum() for value in centre.unique()])
-    assert len(counts) > 60  # nearly every pixel of the image comes to lie there
-    left_of_right = (found[:, 0, 4, 3] < found[:, 0, 4, 4]).double().mean()
-    assert abs(float(left_of_right) - 0.5) < 4 * 0.5 / math.sqrt(4000) + 0.06
+    middle = (found[:, 0, 8, 7:9] * batches.standardise.deviation[0] + batches.standardise.mean[0]).round().long()
+    unflipped = (middle[:, 0] < middle[:, 1]).double().mean()
+    assert abs(float(unflipped) - 0.5) < 4 * 0.5 / math.sqrt(4000)
+    left = middle.amin(1)  # the pixel that is at row 8 and column 7 where nothing is moved
+    places = 2 * PADDING + 1
+    for moved in (left // 16 - 8, left % 16 - 7):
+        counts = torch.bincount(moved + PADDING).tolist()
+        assert counts == pytest.approx([4000 / places] * places, abs=4.5 * math.sqrt(4000 / places))
 
 
 def test_an_epoch_has_every_image_once_normalised_with_channels_last() -> None:
@@ -95,6 +98,23 @@ def test_an_epoch_has_every_image_once_normalised_with_channels_last() -> None:
     assert torch.allclose(joined.std((0, 2, 3), unbiased=False), torch.ones(3), atol=1e-5)
     expected = batches.normalise(pictures)
     assert torch.equal(joined.flatten(1).sort(0).values, expected.flatten(1).sort(0).values)
+
+
+def test_every_epoch_has_an_order_of_its_own_that_the_generator_decides() -> None:
+    batches = ImageBatches(images(25)[0], torch.arange(25))
+
+    def orders(seed: int) -> list[list[int]]:
+        source = torch.Generator().manual_seed(seed)
+        return [torch.cat([labels for _, labels in batches.epoch(10, source)]).tolist() for _ in range(3)]
+
+    assert orders(0) == orders(0)
+    assert len({tuple(order) for order in [*orders(0), *orders(1), list(range(25))]}) == 7
+
+
+def test_images_without_contrast_are_finite() -> None:
+    batches = ImageBatches(torch.full((3, 1, 8, 8), 7, dtype=torch.uint8), torch.zeros(3, dtype=torch.int64))
+    inputs, _ = batches.take(torch.arange(3), torch.Generator())
+    assert bool(inputs.isfinite().all())
 
 
 def test_what_are_not_bytes_of_images_is_refused() -> None:
@@ -204,6 +224,7 @@ def test_statistics_may_be_given_as_shares_of_255() -> None:
     pictures, targets = images(9)
     by_shares = Standardise.by_shares(*Split("images", pictures, targets).channel_statistics())
     assert torch.allclose(by_shares(pictures), ImageBatches(pictures, targets).normalise(pictures), atol=1e-5)
+    assert Standardise.by_shares([0.5], [0.0])(torch.full((2, 1, 3, 3), 200)).isfinite().all()  # no contrast
 
 
 def test_images_are_averaged_over_squares_of_pixels() -> None:
