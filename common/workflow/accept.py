@@ -89,8 +89,12 @@ def _accept_published(replication: Replication, experiment: str, scale: str, rea
         return f"What is published of {where} is of the present code."
     published = {row["run"] for row in rows_of(read_json(place / "metrics.json"))[experiment]}
     differs = [] if published == {run.name for run in runs} else ["runs"]
-    if any(_settings_at(commit, replication, runs) != _settings(runs) for commit in facts["commit"].split(", ")):
-        differs.append("parameters")
+    stood = [_settings_at(commit, replication, runs) for commit in facts["commit"].split(", ")]
+    for run in runs:  # a grid may have grown between the commits
+        then = [settings[run.name] for settings in stood if run.name in settings]
+        if not then or any(settings != dict(run.settings) for settings in then):
+            differs.append("parameters")
+            break
     identities = Identities(replication, Folders(replication.root, replication.root / "results").store)
     if not any(same(facts.get("data", {}), identities.inputs(run)["data"]) for run in runs):
         differs.append("data")
@@ -125,20 +129,17 @@ def _accept_counted(replication: Replication, experiment: str, scale: str, reaso
     return f"What was counted of {where}, calls: {len(former)}, is accepted at the present code; commit it."
 
 
-def _settings(runs: list[Run]) -> Mapping[str, Any]:
-    return {run.name: dict(run.settings) for run in runs}
-
-
-def _settings_at(commit: str, replication: Replication, runs: list[Run]) -> Mapping[str, Any] | None:
-    """What config.yaml gave to the runs of an experiment when it stood at a commit; None where it did not name it."""
+def _settings_at(commit: str, replication: Replication, runs: list[Run]) -> Mapping[str, Any]:
+    """What config.yaml gave to each run of an experiment at a commit, by name; nothing where it did not name it."""
     path = replication.folder / "config.yaml"
     text = git(replication.root, "show", f"{commit}:{path.relative_to(replication.root).as_posix()}")
     if text is None or not runs:
-        return None
+        return {}
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
         copy.write_text(text)
         config = load_typed(copy, ReplicationConfig).root.get(runs[0].experiment)
     if config is None:
-        return None
-    return _settings(expand(replication.name, runs[0].experiment, config, runs[0].scale))
+        return {}
+    then = expand(replication.name, runs[0].experiment, config, runs[0].scale)
+    return {run.name: dict(run.settings) for run in then}

@@ -84,6 +84,24 @@ def test_published_evidence_of_other_parameters_is_not_accepted(
     assert path.read_text() == before
 
 
+def test_published_evidence_whose_grid_grew_between_its_commits_is_accepted(published: Project) -> None:
+    path = published.root / "reports/published/workstation/decay/provenance.json"
+    content = read_json(path)
+    late = content["experiments"]["descent"]["commit"]
+    published.edit("config.yaml", "    seed: 5\n  together", "    seed: 3\n  together")
+    early = published.commit("three seeds")
+    published.edit("config.yaml", "    seed: 3\n  together", "    seed: 5\n  together")
+    published.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
+    for commits, missing in ((early, True), (f"{early}, {late}", False)):
+        content["experiments"]["descent"]["commit"] = commits
+        write_json(path, content)
+        if missing:
+            with pytest.raises(UserError, match="the parameters of what is published differ too"):
+                accept(published.folders, "decay/descent", "workstation", SWAPPED)
+        else:
+            assert "15 runs, is accepted" in accept(published.folders, "decay/descent", "workstation", SWAPPED)
+
+
 def test_published_evidence_of_other_data_is_not_accepted(published: Project) -> None:
     path = published.root / "reports/published/workstation/decay/provenance.json"
     content = read_json(path)
