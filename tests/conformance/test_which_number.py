@@ -1,7 +1,11 @@
 """The page that says which number to take points to claims that there are."""
 
 import re
+from typing import Any
 
+import pytest
+
+from common.hessian import Estimate, sharpness
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "which-number.md"
@@ -16,15 +20,17 @@ def test_every_claim_that_the_page_names_begins_at_the_line_that_it_links() -> N
         assert lines[int(line or 1) - 1] == f"- id: {claim}", f"{claim}: `replicate sync` renews the lines"
 
 
-def test_its_example_prints_what_it_says() -> None:
+def test_its_example_prints_what_a_rescaling_of_layers_keeps() -> None:
     [block] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    exec(compile(block.replace("print(", "found = ("), str(PAGE), "exec"), names)
-    adaptive = names["found"][0]
+    printed: list[Estimate] = []
+    names: dict[str, Any] = {"print": printed.append}
+    exec(compile(block, str(PAGE), "exec"), names)
+    adaptive, weighted, _ = printed
     with names["torch"].no_grad():
         model = names["model"]
         model[0].weight.mul_(8), model[0].bias.mul_(8), model[2].weight.div_(8)
-    again = names["eigenpairs"](names["Adaptive"](names["problem"])).values[0]
-    plain = names["eigenpairs"](names["Hessian"](names["problem"])).values[0]
-    assert abs(float(again / adaptive) - 1) < 0.02
-    assert abs(float(plain / adaptive) - 1) > 0.5
+    again = names["adaptive_sharpness"](names["problem"]).estimate
+    assert again.value == pytest.approx(adaptive.value, rel=0.01)
+    rescaled = names["hutchinson_trace"](names["Rescaled"](names["GGN"](names["problem"])))
+    assert rescaled.value == pytest.approx(weighted.value, rel=0.1)
+    assert abs(sharpness(names["problem"]).estimate.value / adaptive.value - 1) > 0.5
