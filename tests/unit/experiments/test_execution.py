@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from common.datasets import Dataset, Split
 from common.errors import DataUnavailable, UserError
 from common.experiments import provenance
 from common.experiments.calibration import WORK
@@ -136,7 +137,8 @@ def test_unavailable_data_is_an_outcome_and_is_tried_again(
     in_process.edit("descent.py", "rates = torch", "context.data('mnist')\n    rates = torch")
     outcome = execute(in_process)["descent/learning_rate=0.1,seed=0"]
     assert (outcome.status, outcome.reason) == ("data_unavailable", "mnist: no source delivered it")
-    monkeypatch.setattr(shared, "shared", lambda name: None)
+    images = Split("images", torch.zeros(1, 1, 2, 2, dtype=torch.uint8), torch.zeros(1, dtype=torch.int64))
+    monkeypatch.setattr(shared, "shared", lambda name: Dataset(name, name, 1, "digest", images, images))
     assert execute(in_process)["descent/learning_rate=0.1,seed=0"].status == "completed"
 
 

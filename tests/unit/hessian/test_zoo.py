@@ -76,10 +76,11 @@ def exactly(case: Case, names: list[str]) -> dict[str, Any]:
     hessian, ggn, mean = each.mean(0), torch.stack(ggns).mean(0), g.mean(0)
     noise = g.T @ g / COUNT - torch.outer(mean, mean)
     spread = (each @ each).mean(0) - hessian @ hessian
-    eigenvalues = torch.linalg.eigvalsh(hessian)
+    eigenvalues, w = torch.linalg.eigvalsh(hessian), flat([parameter.detach() for parameter in parameters])
     return {
         "loss": value, "gradient_norm": float(mean.norm()), "hessian_trace": float(hessian.trace()),
         "ggn_trace": float(ggn.trace()), "sharpness": float(eigenvalues.max()), "hessian_norm": float(hessian.norm()),
+        "adaptive_sharpness": float(torch.linalg.eigvalsh(w[:, None] * hessian * w).max()),
         "ggn_norm": float(ggn.norm()), "noise_trace": float(noise.trace()),
         "noise_along_curvature": float((noise @ ggn).trace()),
         "non_uniformity": math.sqrt(max(float(torch.linalg.eigvalsh(spread).max()), 0.0)),
