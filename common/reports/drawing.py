@@ -138,7 +138,7 @@ def _first_row(content: str, page: tuple[float, ...]) -> tuple[float, ...]:
     end = min(bottom for _, _, _, bottom in boxes)
     row = [box for box in boxes if box[1] < end]
     texts = [(float(at[1] or at[2]), float(at[3])) for at in _TEXTS.finditer(content)]
-    titles = [y for x, y in texts for left, top, _, _ in row if abs(x - left) < 1 and 0 < top - y < _LINES]
+    titles = [y for x, y in texts for left, top, _, _ in row if x == left and 0 < top - y < _LINES]
     lower = min((top - _ABOVE for _, top, _, _ in boxes if top >= end), default=math.inf)
     upper = min([min(box[1] for box in row) - _ABOVE, *(y - _LINE for y in titles)])
     inner = (page[0], upper)  # labels at the left may be names, as long as they like

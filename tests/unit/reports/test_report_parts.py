@@ -70,7 +70,7 @@ def test_a_thumbnail_keeps_the_names_at_the_left_and_a_title_of_two_lines() -> N
     panel = '<clipPath id="a"><rect x="150" y="90" width="100" height="80"/></clipPath>'
     texts = (
         '<text x="145" y="100" style="text-anchor:end">training loss, in nats</text>',
-        '<text x="165" y="55">of the legend</text>',
+        '<text x="150.05" y="52">of the legend</text>',
         '<text style="fill:#000" transform="translate(150 66.5)">Gap by</text><text x="150" y="84">method</text>',
     )
     shown = thumbnail(f'<svg viewBox="0 0 400 350">{panel}{"".join(texts)}</svg>', "a.svg", "A")
