@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from common.errors import UserError
+from common.errors import UserError, lacking, needs
 from common.experiments.scales import SCALES
 from common.files import as_json, project_root
 from common.output import in_utf8, unfailing
@@ -458,6 +458,7 @@ def _adopted(replication: Any, scale: str, source: Path | None) -> Any:
     from common.workflow.adopt import adopt as take_over
     from common.workflow.snakemake_calls import touch
 
+    needs("snakemake")
     folders = _folders()
     report = take_over(replication, scale, folders, source)
     touch(replication, scale, folders)
@@ -589,9 +590,9 @@ def main() -> None:
             print(f"Stopped after {time.monotonic() - started:.0f} s{goes_on}.", file=sys.stderr)
         raise
     except ModuleNotFoundError as error:
-        if debug or error.name != "torch":
+        if debug or (error.name or "").partition(".")[0] in ("", "common", "replications"):
             raise
-        print("replicate: this computes and needs torch, which the environment lacks: make setup.", file=sys.stderr)
+        print(f"replicate: {lacking(error.name or '')}", file=sys.stderr)
         raise SystemExit(2) from None
     except (UserError, OSError) as error:
         if debug:

@@ -1,5 +1,6 @@
 """A command is found by its name: docs/architecture.md says where, and it is so."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,24 @@ from tests.conftest import Project
 FOLDER = Path(workflow.__file__).parent
 ELSEWHERE = {"list": "tables", "status": "tables"}
 LOWER = {"data": "datasets/fetching.py", "diff": "reports/comparison.py"}
+LACKING = """
+import sys
+from common import cli
+
+finders = list(sys.meta_path)
+
+
+class Finder:
+    @staticmethod
+    def find_spec(name, *more):
+        found = (one.find_spec(name, *more) for one in finders if name != {module!r})
+        return next(filter(None, found), None)
+
+
+sys.meta_path[:] = [Finder]
+sys.argv = ["replicate", *{arguments!r}]
+cli.main()
+"""
 COMMANDS = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
 
 
@@ -27,3 +46,21 @@ def test_what_a_command_does_is_in_the_file_of_its_name(name: str) -> None:
 def test_what_measures_whole_replications_refuses_a_single_experiment(option: str, in_process: Project) -> None:
     refused = CliRunner().invoke(app, ["plan", "decay/descent", option])
     assert "take whole replications: PAPER." in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "package"),
+    [
+        (["rules"], "pandas", "pandas"),
+        (["lint"], "markdown_it", "markdown-it-py"),
+        (["reports"], "snakemake", "snakemake"),
+        (["pull"], "dvc", "dvc"),
+    ],
+)
+def test_a_package_that_the_environment_lacks_is_named_with_how_to_have_it(
+    project: Project, arguments: list[str], module: str, package: str
+) -> None:
+    done = project.command(sys.executable, "-c", LACKING.format(arguments=arguments, module=module))
+    assert done.returncode == 2
+    sentence = f"this needs {package}, which the environment lacks: pip install {package}, or make setup for all."
+    assert done.stderr.splitlines() == [f"replicate: {sentence}"]
