@@ -48,9 +48,12 @@ def _scale(value: str) -> str:
     return check_scale(value) if value else default_scale(project_root())
 
 
-def _folders(out: Path | None = None) -> Any:
+def _folders(out: Path | None = None, *, made: bool = False) -> Any:
+    """The folders of this checkout, with the results folder that `--out` names, which is there unless it is `made`."""
     from common.workflow.state import Folders
 
+    if out is not None and not made and not out.is_dir():
+        raise UserError(f"--out {out}: there is no such folder.")
     root = project_root()
     return Folders(root, root / "results" if out is None else out.resolve())
 
@@ -109,7 +112,7 @@ def run(
     from common.workflow.run import run_target
 
     place, archive = (None, None) if out is None else archive_place(out)
-    folders = _folders(place)
+    folders = _folders(place, made=True)
     code = run_target(folders, target, _scale(scale), minutes, frozenset(retry or ()))
     if archive is not None:
         print("Written:", *write_archive(folders.results, archive))

@@ -64,3 +64,9 @@ def test_a_package_that_the_environment_lacks_is_named_with_how_to_have_it(
     assert done.returncode == 2
     sentence = f"this needs {package}, which the environment lacks: pip install {package}, or make setup for all."
     assert done.stderr.splitlines() == [f"replicate: {sentence}"]
+
+
+@pytest.mark.parametrize("command", [["accept", "decay/descent", "--reason", "none"], ["plan"], ["status"]])
+def test_a_results_folder_that_is_not_there_is_refused(in_process: Project, command: list[str]) -> None:
+    refused = CliRunner().invoke(app, [*command, "--out", "reslts"])
+    assert str(refused.exception) == "--out reslts: there is no such folder."
