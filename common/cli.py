@@ -119,8 +119,19 @@ def run(
     raise typer.Exit(code)
 
 
+_ALONE = {
+    "record_minutes": (),
+    "record_counts": ("count",),
+    "record_limits": ("trial", "count", "device"),
+    "compare": ("count",),
+    "json": ("trial", "count", "device", "device_factor", "budget"),
+}
+"""Options of `plan` that ask for something else than its tables, and which others they heed (all: --scale, --out)."""
+
+
 @app.command()
 def plan(
+    context: typer.Context,
     targets: Targets = None,
     scale: Scale = "",
     json: AsJson = False,
@@ -168,6 +179,7 @@ def plan(
     from common.workflow.plan import plan as plan_of
     from common.workflow.tables import cost_rows, cost_table, plan_rows, plan_table
 
+    _go_together(context)
     chosen, folders = _scale(scale), _folders(out)
     selected, asked = _targeted(targets, chosen)
     if (record_minutes or record_limits or record_counts or trial or compare) and any(
@@ -209,6 +221,17 @@ def plan(
         cost_table(found, gpus, device_factor, gpu)
     if budget is not None:
         _check_budget(selected, chosen, found, budget, quiet=json)
+
+
+def _go_together(context: typer.Context) -> None:
+    """Refuse options of `plan` of which one would be passed over."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    stated = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    for name, heeded in _ALONE.items():
+        spare = [one for one in stated if one not in (name, "targets", "scale", "out", *heeded)]
+        if name in stated and spare:
+            first, other = (f"--{one.replace('_', '-')}" for one in (name, spare[0]))
+            raise UserError(f"{first} takes no notice of {other}: call `replicate plan` for each.")
 
 
 def _check_budget(selected: dict[str, Any], scale: str, found: Any, budget: float, *, quiet: bool) -> None:

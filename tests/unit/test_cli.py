@@ -70,3 +70,26 @@ def test_a_package_that_the_environment_lacks_is_named_with_how_to_have_it(
 def test_a_results_folder_that_is_not_there_is_refused(in_process: Project, command: list[str]) -> None:
     refused = CliRunner().invoke(app, [*command, "--out", "reslts"])
     assert str(refused.exception) == "--out reslts: there is no such folder."
+
+
+@pytest.mark.parametrize(
+    ("options", "first", "other"),
+    [
+        ("--record-minutes --budget 3", "--record-minutes", "--budget"),
+        ("--record-counts --compare", "--record-counts", "--compare"),
+        ("--json --record-limits", "--record-limits", "--json"),
+        ("--compare --device a100", "--compare", "--device"),
+        ("--json --gpus 4", "--json", "--gpus"),
+    ],
+)
+def test_an_option_of_plan_that_would_be_passed_over_is_refused(
+    in_process: Project, options: str, first: str, other: str
+) -> None:
+    refused = CliRunner().invoke(app, ["plan", "decay", *options.split()])
+    assert str(refused.exception) == f"{first} takes no notice of {other}: call `replicate plan` for each."
+
+
+@pytest.mark.parametrize("options", ["--json --budget 1", "--record-limits --device a100", "--gpus 2 --device a100"])
+def test_options_of_plan_that_go_together_are_heeded(in_process: Project, options: str) -> None:
+    done = CliRunner().invoke(app, ["plan", "decay", "--scale", "smoke", *options.split()])
+    assert done.exit_code == 0, done.exception
