@@ -1,14 +1,17 @@
 """A command is found by its name: docs/architecture.md says where, and it is so."""
 
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from common import workflow
 from common.cli import app
-from tests.conftest import Project
+from tests.conftest import ROOT, Project
 
 FOLDER = Path(workflow.__file__).parent
 ELSEWHERE = {"list": "tables", "status": "tables"}
@@ -32,6 +35,22 @@ sys.argv = ["replicate", *{arguments!r}]
 cli.main()
 """
 COMMANDS = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help_text_and_a_default_that_is_shown(name: str) -> None:
+    assert CliRunner().invoke(app, [name, "-h"]).exit_code == 0
+    options: list[Any] = [one for one in get_command(app).commands[name].params if one.param_type_name == "option"]
+    for option in options:
+        assert option.help, option.name
+        shown = option.is_flag or option.required or isinstance(option.show_default, str)
+        assert shown or option.default not in (None, "") or "default: " in option.help, option.name
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    shown = CliRunner().invoke(app, ["--version"])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (shown.exit_code, shown.output) == (0, f"{project['name']} {project['version']}\n")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
