@@ -1,4 +1,4 @@
-"""Time and peak memory of Tr H and λ₁ of a network of 25 million parameters: `python -m benchmarks.memory [--threads N]`.
+"""Time and peak memory of Tr H and λ₁ of 25 million parameters: `python -m benchmarks.memory [--threads N]`.
 
 Prints and writes benchmarks/results/memory.json. Seconds are those of the processor, which other work on the machine
 does not count into; a gradient over the same data is timed beside.
