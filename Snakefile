@@ -201,6 +201,7 @@ localrules:
 rule all:
     input:
         "reports/index.html",
+        [GRAPH.computed(paper) for paper in GRAPH.replications],
 
 
 def markers(paper, experiment):
@@ -215,6 +216,7 @@ for paper in GRAPH.replications:
             paper
         input:
             f"reports/site/{paper}.html",
+            GRAPH.computed(paper),
         localrule: True
 
     for experiment in GRAPH.experiments(paper):

@@ -1,8 +1,11 @@
-"""Dense batches against one sparse graph: `python -m benchmarks.graph_batching` prints the time of a training step.
+"""Dense batches against one sparse graph: `python -m benchmarks.graph_batching [COLLECTION …] [--threads N]`.
 
-A step is forward and backward over all graphs of a collection by `gcn_logits` on dense batches of similar sizes, and
-by torch-geometric's GCNConv on the disjoint union. One network each, equal weights. CPU seconds, the median.
+Prints the time of a training step, forward and backward over all graphs of a collection by `gcn_logits` on dense
+batches of similar sizes, and by torch-geometric's GCNConv on the disjoint union. One network each, equal weights. CPU
+seconds, the median.
 """
+
+import argparse
 
 import torch
 from torch.nn import functional
@@ -17,6 +20,7 @@ from common.models.graph_networks import (
     weight_shapes,
 )
 
+COLLECTIONS = ("mutag", "imdb_binary", "imdb_multi")
 WIDTH, DEPTH, BATCH, GRAPHS = 64, 4, 64, 500
 
 
@@ -57,9 +61,13 @@ def compare(graphs: GraphCollection) -> tuple[float, float]:
 
 def main() -> None:
     """One line a collection."""
-    torch.set_num_threads(1)
-    print(f"GCN, width {WIDTH}, {DEPTH} layers, one thread: CPU seconds a step")
-    for name in ("mutag", "imdb_binary", "imdb_multi"):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("collections", nargs="*", default=list(COLLECTIONS), help="data sets of graphs")
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(f"GCN, width {WIDTH}, {DEPTH} layers, {options.threads} thread(s): CPU seconds a step")
+    for name in options.collections:
         graphs = load_graphs(name)
         if len(graphs) > GRAPHS:
             graphs = graphs.take(torch.linspace(0, len(graphs) - 1, GRAPHS).round().long())

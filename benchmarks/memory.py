@@ -1,9 +1,10 @@
-"""Time and peak memory of Tr H and λ₁ of a network of 25 million parameters: `python -m benchmarks.memory`.
+"""Time and peak memory of Tr H and λ₁ of 25 million parameters: `python -m benchmarks.memory [--threads N]`.
 
 Prints and writes benchmarks/results/memory.json. Seconds are those of the processor, which other work on the machine
 does not count into; a gradient over the same data is timed beside.
 """
 
+import argparse
 import resource
 import time
 from collections.abc import Callable
@@ -24,6 +25,11 @@ EXAMPLES = 256
 
 def main() -> None:
     """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     problem = trained()
     gradient = min(seconds(problem.gradient)[0] for _ in range(3))
     print(f"{problem.size:,} parameters, {EXAMPLES} examples, gradient {gradient:.1f} s")
@@ -56,8 +62,7 @@ def main() -> None:
                 "peak_gb": round(peak, 2),
             }
         )
-    RESULTS.parent.mkdir(exist_ok=True)
-    write_json(RESULTS, rows)
+    write_json(options.out, rows)
 
 
 def trained() -> Problem:

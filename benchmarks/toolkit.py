@@ -62,7 +62,8 @@ class Row:
     peer_g: float | None
     ratio: float | None
     target: str
-    met: bool
+    met: bool | None
+    """None: the target is a ratio, and no peer was there to compare with."""
 
 
 Peer = tuple[str, float] | None
@@ -82,7 +83,8 @@ def row(
     """`below`: bound of ours in g; `at_most`: bound of the ratio."""
     name, peer_g = peer or (None, None)
     ratio = ours / peer_g if peer_g else None
-    met = ours <= below and (at_most is None or (ratio is not None and ratio <= at_most))
+    compared = at_most is None or ratio is not None
+    met = ours <= below and (at_most is None or ratio is None or ratio <= at_most)
     return Row(
         work=work,
         model=model,
@@ -91,7 +93,7 @@ def row(
         peer_g=peer_g and round(peer_g, 2),
         ratio=ratio and round(ratio, 4),
         target=target,
-        met=met,
+        met=met if compared or not met else None,
     )
 
 
@@ -189,8 +191,7 @@ def _product_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
     if not compared:
         yield row("Hessian product", name, g["product"], "≤ 1.1×, ≤ 0.65×", at_most=0.65)
     curvlinops = _peer(g, "curvlinops GGN", "curvlinops")
-    bound = 0.7 if curvlinops else None
-    yield row("GGN product", name, g["GGN"], "≤ 1.6 g, ≤ 0.7×", below=1.6, at_most=bound, peer=curvlinops)
+    yield row("GGN product", name, g["GGN"], "≤ 1.6 g, ≤ 0.7×", below=1.6, at_most=0.7, peer=curvlinops)
 
 
 def _sample_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
@@ -200,8 +201,7 @@ def _sample_rows(name: str, g: dict[str, float]) -> Iterator[Row]:
     yield row("GGN diagonal, a draw", name, g["sampled diagonal"] / 2, "≤ 2.1 g", below=2.1, peer=draw)
     if name in EXACT:
         exact = _peer(g, "BackPACK exact diagonal", "BackPACK")
-        bound = 1.0 if exact else None
-        yield row("GGN diagonal, exact", name, g["exact diagonal"], "≤ 1×", at_most=bound, peer=exact)
+        yield row("GGN diagonal, exact", name, g["exact diagonal"], "≤ 1×", at_most=1.0, peer=exact)
     yield row("Tr(ΣG), a draw", name, g["Tr(ΣG)"], "≤ 2.2 g", below=2.2)
 
 
@@ -242,7 +242,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     for r in rows:
         peer_g = f"{r['peer_g']:.1f}" if r["peer_g"] else "–"
         ratio = f"{r['ratio']:.3g}" if r["ratio"] else "–"
-        met = "yes" if r["met"] else "no"
+        met = "–" if r["met"] is None else "yes" if r["met"] else "no"
         cells = [r["work"], r["model"], f"{r['ours_g']:.2f}", r["peer"] or "–", peer_g, ratio, r["target"], met]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

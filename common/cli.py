@@ -1,6 +1,8 @@
 """`replicate …`: what can be done with the replications from a terminal.
 
-Exit codes: 0 every run has an outcome, 1 a run failed, 2 a user's mistake, 3 unfinished (call again to continue).
+Exit codes: 0 all that was asked for is done, 1 something failed (a run, its metrics, a page, a file that cannot be
+written) or was found wanting, 2 a user's mistake or a package that is not installed, 3 unfinished (call again to
+continue), 128 and the number of a signal that ended the command. What 1 and 3 mean of a command, its help says.
 """
 
 import os
@@ -11,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from common.errors import UserError
+from common.errors import UserError, lacking, needs
 from common.experiments.scales import SCALES
 from common.files import as_json, project_root
 from common.output import in_utf8, unfailing
@@ -22,7 +24,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Replications of documents on flat minima, the Hessian and generalisation.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Replications of documents on flat minima, the Hessian and generalisation.\n\n"
+    "Exit codes: 0 done, 1 something failed, 2 a mistake in the call or a file, 3 unfinished. With --debug a mistake "
+    "shows its traceback.",
 )
 app.add_typer(steps, name="step")
 
@@ -33,12 +38,38 @@ if "OMP_WAIT_POLICY" not in os.environ:
 INTERRUPTED = (129, 130, 143)
 """Exit codes after SIGHUP (a closed terminal), Ctrl-C and SIGTERM."""
 
-Scale = Annotated[str, typer.Option("--scale", "-s", help=f"One of {', '.join(SCALES)}.")]
+_SCALES = f"One of {', '.join(SCALES)}."
+Scale = Annotated[str, typer.Option("--scale", "-s", help=_SCALES, show_default="that of params.yaml")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Papers = Annotated[list[str] | None, typer.Argument(help="Names of replications; all if none is given.")]
 Targets = Annotated[list[str] | None, typer.Argument(help="PAPER or PAPER/EXPERIMENT; all if none is given.")]
 OutFolder = Annotated[Path | None, typer.Option("--out", help="Results folder (default: results/).")]
-OutPlace = Annotated[Path | None, typer.Option("--out", help="Results folder, or X.tar: an archive for `adopt`.")]
+OutPlace = Annotated[
+    Path | None, typer.Option("--out", help="Results folder (default: results/), or X.tar: an archive for `adopt`.")
+]
+
+
+Retry = Annotated[
+    list[str] | None, typer.Option(help="Compute runs of this outcome again: failed.", show_default="none")
+]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import tomllib
+
+        project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+        print(project["name"], project["version"])
+        raise typer.Exit
+
+
+@app.callback()
+def anywhere(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """What each command is preceded by; the help of the app is its own."""
 
 
 def _scale(value: str) -> str:
@@ -48,9 +79,12 @@ def _scale(value: str) -> str:
     return check_scale(value) if value else default_scale(project_root())
 
 
-def _folders(out: Path | None = None) -> Any:
+def _folders(out: Path | None = None, *, made: bool = False) -> Any:
+    """The folders of this checkout, with the results folder that `--out` names, which is there unless it is `made`."""
     from common.workflow.state import Folders
 
+    if out is not None and not made and not out.is_dir():
+        raise UserError(f"--out {out}: there is no such folder.")
     root = project_root()
     return Folders(root, root / "results" if out is None else out.resolve())
 
@@ -82,7 +116,7 @@ def list_(json: AsJson = False) -> None:
 def data(
     names: Annotated[list[str] | None, typer.Argument(help="Data sets; all registered ones if none is given.")] = None,
 ) -> None:
-    """Fetch data sets into the cache, checking every file."""
+    """Fetch data sets into the cache, checking every file (exit code 1: one is not available)."""
     from common.datasets import fetch
     from common.datasets import names as registered
 
@@ -100,24 +134,39 @@ def run(
     scale: Scale = "",
     out: OutPlace = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0.001, help="Save and end after this many minutes; call again.")
+        float | None,
+        typer.Option(min=0.001, help="Save and end after this many minutes; call again.", show_default="no limit"),
     ] = None,
-    retry: Annotated[list[str] | None, typer.Option(help="Compute runs of this outcome again: failed.")] = None,
+    retry: Retry = None,
 ) -> None:
-    """Compute in this process the runs of a paper or experiment that are due."""
+    """Compute in this process the runs of a paper or experiment that are due.
+
+    Exit codes: 1 a run failed, 3 one is unfinished: the same command continues.
+    """
     from common.workflow.archives import archive_place, write_archive
     from common.workflow.run import run_target
 
     place, archive = (None, None) if out is None else archive_place(out)
-    folders = _folders(place)
+    folders = _folders(place, made=True)
     code = run_target(folders, target, _scale(scale), minutes, frozenset(retry or ()))
     if archive is not None:
         print("Written:", *write_archive(folders.results, archive))
     raise typer.Exit(code)
 
 
+_ALONE = {
+    "record_minutes": (),
+    "record_counts": ("count",),
+    "record_limits": ("trial", "count", "device"),
+    "compare": ("count",),
+    "json": ("trial", "count", "device", "device_factor", "budget"),
+}
+"""Options of `plan` that ask for something else than its tables, and which others they heed (all: --scale, --out)."""
+
+
 @app.command()
 def plan(
+    context: typer.Context,
     targets: Targets = None,
     scale: Scale = "",
     json: AsJson = False,
@@ -135,7 +184,10 @@ def plan(
     ] = 0,
     device: Annotated[
         str,
-        typer.Option(help="GPU on which counted operations will be: h100 (if none is named), a100, …, or a JSON file."),
+        typer.Option(
+            help="GPU on which counted operations will be: h100, a100, …, or a JSON file.",
+            show_default="h100, for jobs that ask for a GPU",
+        ),
     ] = "",
     compare: Annotated[
         bool, typer.Option("--compare", help="Print what was counted beside `minutes`, of the reference machine.")
@@ -143,7 +195,9 @@ def plan(
     budget: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Refuse a plan that may take more GPU hours, and propose the part that decides the most."
+            min=0,
+            help="Refuse a plan that may take more GPU hours (exit code 2), and propose what decides the most.",
+            show_default="no limit",
         ),
     ] = None,
     record_minutes: Annotated[
@@ -165,6 +219,7 @@ def plan(
     from common.workflow.plan import plan as plan_of
     from common.workflow.tables import cost_rows, cost_table, plan_rows, plan_table
 
+    _go_together(context)
     chosen, folders = _scale(scale), _folders(out)
     selected, asked = _targeted(targets, chosen)
     if (record_minutes or record_limits or record_counts or trial or compare) and any(
@@ -206,6 +261,17 @@ def plan(
         cost_table(found, gpus, device_factor, gpu)
     if budget is not None:
         _check_budget(selected, chosen, found, budget, quiet=json)
+
+
+def _go_together(context: typer.Context) -> None:
+    """Refuse options of `plan` of which one would be passed over."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    stated = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    for name, heeded in _ALONE.items():
+        spare = [one for one in stated if one not in (name, "targets", "scale", "out", *heeded)]
+        if name in stated and spare:
+            first, other = (f"--{one.replace('_', '-')}" for one in (name, spare[0]))
+            raise UserError(f"{first} takes no notice of {other}: call `replicate plan` for each.")
 
 
 def _check_budget(selected: dict[str, Any], scale: str, found: Any, budget: float, *, quiet: bool) -> None:
@@ -256,13 +322,15 @@ def rehearse(
     targets: Annotated[
         list[str] | None, typer.Argument(help="PAPER or PAPER/EXPERIMENT (with what it starts from); all if none.")
     ] = None,
-    scale: Scale = "paper",
+    scale: Annotated[str, typer.Option("--scale", "-s", help=_SCALES)] = "paper",
     device: Annotated[
         str,
-        typer.Option(help="cpu or cuda (default: what there is); cuda and no target: accept a GPU in about 8 minutes."),
+        typer.Option(
+            help="cpu or cuda; cuda and no target: accept a GPU in about 8 minutes.", show_default="what there is"
+        ),
     ] = "",
     minutes: Annotated[float, typer.Option(min=0.01, help="A call that takes longer is given up.")] = 30,
-    memory: Annotated[float, typer.Option(min=0, help="GB that a call may take (default: what there is).")] = 0,
+    memory: Annotated[float, typer.Option(min=0, help="GB that a call may take.", show_default="what there is")] = 0,
     seconds: Annotated[
         float, typer.Option(min=0, help="Begin each real call for so many seconds, too: a trial for `plan`.")
     ] = 0,
@@ -275,6 +343,8 @@ def rehearse(
 
     Experiments that ask for no GPU are rehearsed on the CPU. With --device cuda and no target the GPU is looked at
     first, and of each experiment that asks for one a single call is begun, until eight minutes are over.
+
+    Exit codes: 1 something failed, 3 nothing did, but a call was refused for its memory or lacked its data.
     """
     from common.workflow.rehearse import Terms, accept, exit_code, keep, rehearse_all
     from common.workflow.tables import rehearsal_line, rehearsal_table
@@ -352,11 +422,14 @@ def reports(
     papers: Papers = None,
     scale: Scale = "",
     cores: Annotated[int, typer.Option(min=0, help="Cores to use; 0 means all.")] = 0,
-    retry: Annotated[list[str] | None, typer.Option(help="Compute runs of this outcome again: failed.")] = None,
+    retry: Retry = None,
     pages: Annotated[bool, typer.Option(help="Build pages, not only metrics, figures and verdicts.")] = True,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until another build in this checkout has ended.")] = False,
 ) -> None:
-    """Compute what is due and build the report, with progress and an estimate of the time left."""
+    """Compute what is due and build the report, with progress and an estimate of the time left.
+
+    Exit codes: 1 a run or a step failed or is unfinished, 2 files of a replication are not in order; the rest is built.
+    """
     from common.workflow.reports import build
 
     tried = frozenset(retry or ())
@@ -365,7 +438,10 @@ def reports(
 
 @app.command()
 def site(papers: Papers = None, scale: Scale = "") -> None:
-    """Build the pages from what there is: published evidence, and runs of this machine if it has any; computes none."""
+    """Build the pages from what there is: published evidence, and runs of this machine if it has any; computes none.
+
+    Exit code 1: a page, or a part of one, could not be built.
+    """
     from common.workflow.site import build_site
 
     root, chosen = project_root(), _scale(scale)
@@ -426,10 +502,13 @@ def adopt(
     source: Annotated[
         Path | None, typer.Argument(help="Folder or archive from another machine; without it, what `dvc pull` fetched.")
     ] = None,
-    paper: Annotated[list[str] | None, typer.Option(help="Replication to adopt for; all if not given.")] = None,
+    paper: Annotated[list[str] | None, typer.Option(help="Replication to adopt for.", show_default="all")] = None,
     scale: Scale = "",
 ) -> None:
-    """Check results that were computed elsewhere and take them over, so that they are not computed again."""
+    """Check results that were computed elsewhere and take them over, so that they are not computed again.
+
+    Exit code 1: runs were refused.
+    """
     chosen = _scale(scale)
     selected = _selected(paper)
     reports = [_adopted(replication, chosen, source) for replication in selected.values()]
@@ -444,7 +523,7 @@ def adopt(
 
 @app.command()
 def pull(papers: Papers = None, scale: Scale = "") -> None:
-    """Fetch with DVC the results that it has recorded, and take them over as `adopt` does."""
+    """Fetch with DVC the results that it has recorded, and take them over as `adopt` does (exit code 1, too)."""
     from common.workflow.pull import pull as fetch
 
     selected = _selected(papers)
@@ -458,6 +537,7 @@ def _adopted(replication: Any, scale: str, source: Path | None) -> Any:
     from common.workflow.adopt import adopt as take_over
     from common.workflow.snakemake_calls import touch
 
+    needs("snakemake")
     folders = _folders()
     report = take_over(replication, scale, folders, source)
     touch(replication, scale, folders)
@@ -502,7 +582,9 @@ def publish(
 def diff(
     a: Annotated[str, typer.Argument(help="A scale (what is published at it), or a folder such as analysis/laptop.")],
     b: Annotated[str, typer.Argument(help="The other.")],
-    page: Annotated[Path | None, typer.Option(help="Write the comparison as a page to this file, too.")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the comparison as a page to this file, too.", show_default="none")
+    ] = None,
 ) -> None:
     """Compare two sets of results: claims that changed verdict, estimates, environment and cost."""
     from common.reports.comparison import compare, side, write_comparison
@@ -519,16 +601,18 @@ def diff(
 def measure(
     model: Annotated[str, typer.Argument(help="MODULE:FACTORY; the factory, called without arguments, makes it.")],
     data: Annotated[str, typer.Option(help="A registered data set.")],
-    checkpoint: Annotated[Path | None, typer.Option(help="Weights: .safetensors, or a weights-only .pt.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Weights: .safetensors, or a weights-only .pt.", show_default="the factory's")
+    ] = None,
     split: Annotated[str, typer.Option(help="train or test.")] = "train",
-    images: Annotated[int | None, typer.Option(help="Size of a random subset (default: 2000, or all).")] = None,
+    images: Annotated[int | None, typer.Option(help="Size of a random subset.", show_default="2000, or all")] = None,
     loss: Annotated[str, typer.Option(help="cross_entropy, or mse to one-hot labels.")] = "cross_entropy",
     what: Annotated[
         str,
         typer.Option(
             help="Measures, comma-separated, or all: loss, gradient_norm, hessian_trace, ggn_trace, sharpness, "
-            "noise_trace (these by default), adaptive_sharpness, hessian_norm, ggn_norm, "
-            "noise_along_curvature, non_uniformity."
+            "noise_trace, adaptive_sharpness, hessian_norm, ggn_norm, noise_along_curvature, non_uniformity.",
+            show_default="the first six",
         ),
     ] = "",
     relative_error: Annotated[float, typer.Option(help="Relative error to reach in each measure.")] = 0.01,
@@ -540,8 +624,12 @@ def measure(
         ),
     ] = 0,
     json: AsJson = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the spectral density: X.svg (and X.png, X.csv).")] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="For texts: tokenizer.json, or vocab.txt (WordPiece).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the spectral density: X.svg (and X.png, X.csv).", show_default="none")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="For texts: tokenizer.json, or vocab.txt (WordPiece).", show_default="none")
+    ] = None,
     length: Annotated[int, typer.Option(min=2, help="Tokens at which texts are cut off.")] = 128,
 ) -> None:
     """Measure the curvature of your own model on a registered data set (docs/toolkit.md)."""
@@ -589,9 +677,9 @@ def main() -> None:
             print(f"Stopped after {time.monotonic() - started:.0f} s{goes_on}.", file=sys.stderr)
         raise
     except ModuleNotFoundError as error:
-        if debug or error.name != "torch":
+        if debug or (error.name or "").partition(".")[0] in ("", "common", "replications"):
             raise
-        print("replicate: this computes and needs torch, which the environment lacks: make setup.", file=sys.stderr)
+        print(f"replicate: {lacking(error.name or '')}", file=sys.stderr)
         raise SystemExit(2) from None
     except (UserError, OSError) as error:
         if debug:

@@ -1,6 +1,7 @@
-"""The two errors that the command line turns into one sentence, and what is told of those of an experiment's code."""
+"""What the command line turns into one sentence, and what is told of the errors of an experiment's code."""
 
 import difflib
+import importlib.util
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -34,6 +35,32 @@ def suggestion(name: object, names: Iterable[object]) -> str:
     if len(known) > LISTED:
         return f"; none of the {len(known)} that there are is like it."
     return f"; there are: {', '.join(known) or 'none'}."
+
+
+_PACKAGES = {"PIL": "pillow", "markdown_it": "markdown-it-py", "yaml": "PyYAML"}
+"""Packages that are named otherwise than their modules."""
+
+
+def lacking(module: str) -> str:
+    """The sentence about a module that cannot be imported: its package, and how to have it.
+
+    Example:
+        >>> lacking("torch_geometric.nn")
+        'this needs torch-geometric, which the environment lacks: pip install torch-geometric, or make setup for all.'
+    """
+    top = module.partition(".")[0]
+    package = _PACKAGES.get(top, top.replace("_", "-"))
+    return f"this needs {package}, which the environment lacks: pip install {package}, or make setup for all."
+
+
+def needs(module: str) -> None:
+    """Ask for a module of another package before anything is begun that starts it as a process.
+
+    Raises:
+        UserError: it is not installed; the sentence says how it would be.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise UserError(lacking(module))
 
 
 def told(error: BaseException, root: Path) -> str:

@@ -43,8 +43,8 @@ def step_data(name: str, marker: Path) -> None:
 def step_job(
     marker: str,
     scale: str,
-    attempt: Annotated[int, typer.Option()] = 1,
-    attempts: Annotated[int, typer.Option()] = 1,
+    attempt: Annotated[int, typer.Option(help="Which attempt this is.")] = 1,
+    attempts: Annotated[int, typer.Option(help="After how many the job is given up.")] = 1,
     runtime: Annotated[float, typer.Option(help="Minutes after which the cluster ends the job.")] = 60,
     wanted: Annotated[float, typer.Option(help="Minutes that it may take in all at this attempt.")] = 0,
 ) -> None:

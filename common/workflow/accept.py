@@ -1,7 +1,7 @@
 """`replicate accept`: results stay current after a change of code that cannot matter to them.
 
 Runs that lie here are accepted one by one; of an experiment of which none does, the published evidence is; where
-nothing is published, what git keeps of its counted operations.
+nothing is published, what git keeps of its counted operations. In a results folder that was named, runs alone are.
 """
 
 import tempfile
@@ -35,7 +35,8 @@ def accept(folders: Folders, target: str, scale: str, reason: str) -> str:
         A sentence that says what was accepted.
 
     Raises:
-        UserError: there is no such run, evidence or count, or something besides the code differs.
+        UserError: there is no such run, evidence or count, no run in a folder that was named, or something besides the
+            code differs.
     """
     if not reason.strip():
         raise UserError("accept: say why the change cannot matter (--reason …).")
@@ -48,6 +49,8 @@ def accept(folders: Folders, target: str, scale: str, reason: str) -> str:
     if name and name not in (names := [run.name for run in runs]):
         raise UserError(f"{target}: no such run at scale {scale}{suggestion(name, names)}")
     if not name and not any(folders.store.stored(run) for run in runs):
+        if folders.results != folders.root / "results":
+            raise UserError(f"{target}: no run at scale {scale} lies in {folders.results}, which was named.")
         return _accept_published(replication, experiment, scale, reason)
     runs = [run for run in runs if name in ("", run.name)]
     identities = Identities(replication, folders.store)

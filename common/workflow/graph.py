@@ -174,6 +174,13 @@ class Graph:
         folder = f"results/.jobs/{self.scale}/{paper}/.gathered"
         return [f"{folder}/{chunk}" for chunk in range(-(-count // GATHERED))]
 
+    def computed(self, paper: str) -> list[str]:
+        """Files that are there once a paper is computed: its pages tell nothing, for `replicate site` writes them, too.
+
+        A file that is missing between two that are there Snakemake does not make again unless it is asked for.
+        """
+        return [*self.analysis_inputs(paper), f"analysis/{self.scale}/{paper}/verdicts.json"]
+
     def gathered(self, wildcards: Any) -> list[str]:
         """The markers that a file of `analysis_inputs` stands for."""
         start = int(wildcards.chunk) * GATHERED

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from common.errors import UserError
+from common.errors import UserError, needs
 from common.experiments.scales import SCALES
 from common.workflow.sync import recorded_stages, stage_name, sync
 
@@ -20,8 +20,9 @@ def pull(root: Path, papers: Collection[str], scale: str | None = None) -> list[
         Paper and scale of each stage fetched.
 
     Raises:
-        UserError: nothing is recorded of them, or DVC could not fetch what is.
+        UserError: DVC is not installed, nothing is recorded of them, or DVC could not fetch what is.
     """
+    needs("dvc")
     sync(root)
     recorded = recorded_stages(root)
     wanted = [(paper, one) for paper in papers for one in ([scale] if scale else SCALES)]

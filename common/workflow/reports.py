@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from common.errors import UserError
+from common.errors import UserError, needs
 from common.experiments.identity import Identities
 from common.experiments.replication import Replication
 from common.files import peek_json, status_of
@@ -73,9 +73,11 @@ def build(
         that ended it. Everything that can be built is built all the same.
 
     Raises:
-        UserError: another build is at work in this checkout, and nobody wants to wait for it.
+        UserError: Snakemake is not installed; another build is at work in this checkout, and nobody wants to wait for
+            it.
     """
     check_retry(retry)
+    needs("snakemake")
     root = folders.root
     replications, broken = chosen(root, papers, scale)
     if not replications:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from common.errors import UserError
+from common.errors import UserError, needs
 from common.experiments.replication import Replication
 from common.workflow.snakemake_calls import up_to_date
 from common.workflow.state import Folders, run_states
@@ -15,8 +15,11 @@ def track(replications: Mapping[str, Replication], scale: str, folders: Folders)
     """Have DVC record what the workflow made; returns the stages.
 
     Raises:
-        UserError: something is due or damaged, so that what lies there must not be recorded.
+        UserError: Snakemake or DVC is not installed; something is due or damaged, so that what lies there must not be
+            recorded.
     """
+    for module in ("snakemake", "dvc"):
+        needs(module)
     for name, replication in replications.items():
         for state in run_states(replication, scale, folders.store):
             if state.outcome.status == "damaged":

@@ -46,6 +46,12 @@ def test_it_is_in_the_style_of_the_house(started: Project) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_lint_finds_nothing_in_a_new_paper_but_what_its_author_has_to_fill_in(started: Project) -> None:
+    *found, _ = started.replicate("lint", "averages_of_draws").stdout.splitlines()
+    run_it = "paper.yaml: finding 1: it says 'believe', but fig1-more-draws-smaller-error is not run."
+    assert [line for line in found if not line.endswith((": still scaffold.", run_it))] == []
+
+
 def test_lint_names_every_mark_of_the_scaffold(started: Project) -> None:
     marks = {
         f"{path.relative_to(started.root)}:{number}"

@@ -1,5 +1,7 @@
 """A change of code that cannot matter: runs that lie here, else what git keeps, stay current with the reason kept."""
 
+from dataclasses import replace
+
 import pytest
 
 from common.errors import UserError
@@ -63,6 +65,15 @@ def test_what_is_published_is_accepted_where_no_run_lies_here_and_the_page_says_
     page = build_page(published.root / "replications/decay", "laptop", published.root)
     assert "accepted as" in page.read_text()
     assert SWAPPED in page.read_text()
+
+
+def test_a_folder_that_was_named_and_holds_no_run_is_no_reason_to_accept_what_is_published(published: Project) -> None:
+    before = (path := published.root / "reports/published/workstation/decay/provenance.json").read_text()
+    published.edit("descent.py", "1e-6 * kick", "kick * 1e-6")
+    elsewhere = replace(published.folders, results=published.root / "reports/unfinished")
+    with pytest.raises(UserError, match=r"decay/descent: no run at scale workstation lies in .*unfinished, which was"):
+        accept(elsewhere, "decay/descent", "workstation", SWAPPED)
+    assert path.read_text() == before
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """What is looked at on a fresh GPU machine, on the device that there is."""
 
+import importlib
 import sys
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -114,6 +115,26 @@ def test_benchmarks_of_a_gpu_need_no_peer_that_is_not_at_hand(tmp_path: Path, mo
         ("vgg", "kept", None),
         *((name, "a product", "cuda") for name in toolkit.ON_A_GPU),
     }
+
+
+def test_a_target_that_is_a_ratio_is_neither_met_nor_missed_where_nothing_is_compared() -> None:
+    cheap, dear = (toolkit.row("a product", "mlp", ours, "≤ 2 g, ≤ 1×", below=2, at_most=1) for ours in (1.0, 3.0))
+    assert (cheap.met, dear.met) == (None, False)
+    assert toolkit.table([asdict(cheap)]).endswith("| ≤ 2 g, ≤ 1× | – |")
+    compared = [toolkit.row("a product", "mlp", 1.0, "≤ 1×", at_most=1, peer=("peer", g)).met for g in (2.0, 0.5)]
+    assert compared == [True, False]
+
+
+@pytest.mark.parametrize("name", ["ensembles", "estimators", "graph_batching", "grokking", "image_training", "memory"])
+def test_a_benchmark_asked_for_help_or_for_what_it_does_not_know_measures_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module(f"benchmarks.{name}")
+    for option, code in (("--help", 0), ("--unknown", 2)):
+        monkeypatch.setattr(sys, "argv", [name, option])
+        with pytest.raises(SystemExit) as ended:
+            module.main()
+        assert ended.value.code == code
 
 
 def test_training_on_images_is_not_tried_without_what_its_plain_loop_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,25 @@ def test_one_experiment_can_be_asked_for_and_brings_what_it_starts_from(project:
         assert asked_for == {target, *(f"run_decay__{job}" for job in jobs)}
 
 
+def test_pages_that_stand_there_already_are_no_reason_to_compute_nothing(project: Project) -> None:
+    """`make site` writes them in a fresh clone; an analysis may have outlived its runs."""
+
+    def due(target: str) -> set[str]:
+        done = project.snakemake("-n", "--config", "scale=laptop", "--", target)
+        assert done.returncode == 0, done.stderr
+        return set(re.findall(r"^(?:local)?rule (\w+):", done.stdout, re.MULTILINE))
+
+    everything = {"run_decay__descent", "run_decay__measurement", "analyse", "page"}
+    for name in ("site/decay.html", "index.html"):
+        (page := project.root / "reports" / name).parent.mkdir(parents=True, exist_ok=True)
+        page.write_text("as published")
+    assert due("all") == {*everything, "index", "all"}
+    (verdicts := project.root / "analysis/laptop/decay/verdicts.json").parent.mkdir(parents=True)
+    verdicts.write_text("[]")
+    os.utime(page.parent / "site/decay.html")
+    assert due("decay") == {*everything, "decay"}
+
+
 def test_no_setting_of_the_site_is_lost_where_the_command_line_names_a_scale(project: Project, tmp_path: Path) -> None:
     """Steps follow the command, in the image and with its Python: a program in Apptainer's place executes them here."""
     folder = tmp_path / "programs"
