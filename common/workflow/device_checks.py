@@ -242,7 +242,7 @@ def benchmark(name: str, root: Path, seconds: float) -> Check:
             status = "not tried" if said.startswith(NOT_TRIED) else "failed"
             return {**check, "status": status, "reason": said.removeprefix(NOT_TRIED)}
         rows = [row for row in json.loads(out.read_text()) if row["target"]]
-    missed = [_missed(row) for row in rows if not row["met"]]
+    missed = [_missed(row) for row in rows if row["met"] is False]
     status, reason = ("failed", f"below target: {', '.join(missed)}") if missed else ("ok", "")
     return {**check, "status": status, "reason": reason, "rows": rows}
 
