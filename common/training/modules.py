@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import nn
@@ -21,12 +21,15 @@ class ModuleEnsemble:
     Attributes:
         make: builds one network; its initial parameters do not matter.
         loss: as for `FullyConnectedEnsemble`.
+        chunk: examples that a pass takes at once, all if None; losses and gradients differ by rounding alone.
         weights, gradients: [members, parameters], in the order of `make().parameters()`.
     """
 
-    def __init__(self, make: Callable[[], nn.Module], weights: torch.Tensor, *, loss: LossName = "mse") -> None:
+    def __init__(
+        self, make: Callable[[], nn.Module], weights: torch.Tensor, *, loss: LossName = "mse", chunk: int | None = None
+    ) -> None:
         """Networks with the parameters `weights` [members, parameters], which are kept, not copied."""
-        self.make, self.weights = make, weights
+        self.make, self.weights, self.chunk = make, weights, chunk
         self.loss: LossName = loss
         self.gradients = torch.zeros_like(weights)
         self._model = make().to(weights)
@@ -65,7 +68,7 @@ class ModuleEnsemble:
     def members(self, chosen: Sequence[int] | torch.Tensor) -> ModuleEnsemble:
         """An ensemble of copies of the chosen members."""
         rows = self.weights[torch.as_tensor(chosen, dtype=torch.int64, device=self.weights.device)]
-        return ModuleEnsemble(self.make, rows, loss=self.loss)
+        return ModuleEnsemble(self.make, rows, loss=self.loss, chunk=self.chunk)
 
     @torch.no_grad()
     def outputs(self, inputs: torch.Tensor) -> torch.Tensor:
@@ -75,15 +78,19 @@ class ModuleEnsemble:
     @torch.no_grad()
     def losses(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Loss of each member [members]; data as for `FullyConnectedEnsemble.losses_and_gradients`."""
-        return torch.stack([self._loss(self.weights[k], inputs, targets, k) for k in range(len(self))])
+        rows = enumerate(self.weights)
+        return torch.stack([torch.stack(list(self._parts(row, inputs, targets, k))).sum() for k, row in rows])
 
     def losses_and_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Loss of each member [members] on its batch; fills `gradients`."""
         found = []
         for member in range(len(self)):
             row = self.weights[member].detach().requires_grad_()
-            loss = self._loss(row, inputs, targets, member)
-            self.gradients[member] = torch.autograd.grad(loss, row)[0]
+            loss, gradient = torch.zeros_like(row[0]), torch.zeros_like(row)
+            for part in self._parts(row, inputs, targets, member):
+                gradient += torch.autograd.grad(part, row)[0]
+                loss += part.detach()
+            self.gradients[member] = gradient
             found.append(loss.detach())
         return torch.stack(found)
 
@@ -99,11 +106,17 @@ class ModuleEnsemble:
         outputs: torch.Tensor = functional_call(self._model, named, (inputs,))
         return outputs
 
-    def _loss(self, row: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor, member: int) -> torch.Tensor:
-        outputs = self._outputs(row, _own(inputs, member, 2))
-        if self.loss == "mse":
-            return functional.mse_loss(outputs, _own(targets, member, 2))
-        return functional.cross_entropy(outputs, _own(targets, member, 1))
+    def _parts(
+        self, row: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor, member: int
+    ) -> Iterator[torch.Tensor]:
+        """The loss chunk by chunk: its sum is the mean over all examples."""
+        mse = self.loss == "mse"
+        inputs, targets = _own(inputs, member, 2), _own(targets, member, 2 if mse else 1)
+        size = self.chunk or len(inputs)
+        for images, expected in zip(inputs.split(size), targets.split(size), strict=True):
+            outputs = self._outputs(row, images)
+            loss = functional.mse_loss(outputs, expected) if mse else functional.cross_entropy(outputs, expected)
+            yield loss if len(images) == len(inputs) else loss * (len(images) / len(inputs))
 
 
 def _own(tensor: torch.Tensor, member: int, shared: int) -> torch.Tensor:

@@ -13,6 +13,7 @@ from common.training import FullyConnectedEnsemble, ModuleEnsemble, one_hot
 LECTURE = "Wu 2025"
 WU2018 = "Wu, Ma and E 2018"
 AUTHORS = "the authors' published code"
+CHUNK = 200  # images of a pass of the small VGG: on a processor the fastest of 20 to 1,000
 Examples = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -57,14 +58,29 @@ def networks(
 ) -> FullyConnectedEnsemble | ModuleEnsemble:
     """One initial network a generator."""
     if run.network == "small_vgg":
-        return ModuleEnsemble.drawn(make_small_vgg, generators, device=device)
+        rows = torch.stack([_small_vgg_weights(generator) for generator in generators])
+        return ModuleEnsemble(make_small_vgg, rows.to(device), chunk=CHUNK)
     sizes = (features, *[run.width] * run.hidden_layers, run.classes)
     return FullyConnectedEnsemble.drawn(sizes, generators, device=device)
 
 
 def make_small_vgg() -> nn.Module:
     """The small VGG for flattened images [n, 3072]."""
-    return nn.Sequential(nn.Unflatten(1, (3, 32, 32)), SmallVGG())
+    return nn.Sequential(nn.Unflatten(1, (3, 32, 32)), ChannelsLast(), SmallVGG())
+
+
+class ChannelsLast(nn.Module):
+    """Keeps its images with their channels side by side in memory, which halves the time of small convolutions."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """The same values [n, channels, height, width]."""
+        return images.contiguous(memory_format=torch.channels_last)
+
+
+def _small_vgg_weights(generator: torch.Generator) -> torch.Tensor:
+    network = SmallVGG()
+    network.initialise(generator)
+    return nn.utils.parameters_to_vector(network.parameters()).detach()
 
 
 def accuracy(model: nn.Module | FullyConnected, test: Examples) -> float:

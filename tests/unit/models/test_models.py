@@ -237,6 +237,14 @@ def test_initial_weights_have_the_deviation_of_their_rule(rule: str, deviation: 
     assert float(layer[0].bias.detach().abs().max()) == 0
 
 
+def test_the_small_vgg_begins_as_its_authors_do() -> None:
+    network = SmallVGG()
+    network.initialise(torch.Generator().manual_seed(0))
+    last = network.features[12]
+    assert float(last.weight.detach().std()) == pytest.approx(math.sqrt(2 / (9 * 64)), rel=0.02)
+    assert float(last.bias.detach().abs().max()) == 0
+
+
 def test_initial_weights_fill_the_range_of_pytorchs_default() -> None:
     layer = nn.Linear(400, 300)
     initialise_uniform(layer, torch.Generator().manual_seed(0))

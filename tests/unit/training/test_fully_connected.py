@@ -1,7 +1,7 @@
 """Batched fully connected networks beside ordinary ones, and their descent."""
 
 import copy
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -215,3 +215,21 @@ def test_networks_one_after_the_other_descend_like_the_batched_ones(stochastic: 
     inputs, _ = data()
     torch.testing.assert_close(batched.outputs(inputs), in_turn.outputs(inputs), rtol=0, atol=1e-12)
     torch.testing.assert_close(in_turn.module(2)(inputs).detach(), in_turn.outputs(inputs)[2], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_chunks_give_the_losses_and_gradients_of_all_examples(loss: Literal["mse", "cross_entropy"], shared: bool):
+    inputs = torch.randn(*(() if shared else (3,)), 11, SIZES[0], generator=torch.Generator().manual_seed(1)).double()
+    classes = torch.arange(11) % SIZES[-1]
+    targets = torch.eye(SIZES[-1], dtype=torch.float64)[classes] if loss == "mse" else classes
+    targets = targets if shared else targets.expand(3, *targets.shape)
+    whole = ModuleEnsemble.drawn(lambda: FullyConnected(SIZES), generators(3), loss=loss, dtype=torch.float64)
+    parts = ModuleEnsemble(whole.make, whole.weights, loss=loss, chunk=4)
+    for found in (parts, parts.members([0, 1, 2])):
+        torch.testing.assert_close(
+            found.losses_and_gradients(inputs, targets), whole.losses_and_gradients(inputs, targets)
+        )
+        torch.testing.assert_close(found.losses(inputs, targets), whole.losses(inputs, targets))
+        torch.testing.assert_close(found.gradients, whole.gradients, rtol=0, atol=1e-14)
+    assert parts.members([1]).chunk == 4
