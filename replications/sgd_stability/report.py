@@ -411,8 +411,8 @@ paper.figure(
     title="Table 1 · its column of CIFAR-10",
     see="The same of a small VGG on two classes of CIFAR-10. At η = 0.5 six of ten seeds end within a tenth of "
     "2/η, at 0.1 five; the others at 0.59 to 0.89 of it.",
-    printed="The authors train on 1,000 images, at four learning rates. What is drawn here is of 200 images and PyTorch's "
-    "initial weights and judged no longer: runs of 1,000 with the authors' initial weights are being made.",
+    printed="The authors train on 1,000 images, at four learning rates. What is drawn here is of 200 images and "
+    "PyTorch's initial weights and judged no longer: runs of 1,000 with the authors' initial weights are being made.",
 )
 
 # %% [markdown]
