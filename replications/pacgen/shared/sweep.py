@@ -8,7 +8,7 @@ import torch
 
 from common.experiments import RunContext
 from common.models import MnistConvNet, initialise_uniform
-from common.training import ConvolutionalEnsemble, Ensemble, Evaluation, HeavyBall, SquaredGradientAverage
+from common.training import ConvolutionalEnsemble, Evaluation, HeavyBall, SquaredGradientAverage
 from common.training.crossings import LossWatch, near
 
 from .measures import curvature_measures
@@ -39,7 +39,7 @@ class _Training:
             member = self._network()
             initialise_uniform(member, task.init)
             members.append(member.to(context.device))
-        self.ensemble = Ensemble(members)
+        self.ensemble = ConvolutionalEnsemble(members)
         weights = self.ensemble.weights
         self.optimiser = HeavyBall(weights, learning_rate=self.setting.learning_rate, momentum=self.setting.momentum)
         self.average = SquaredGradientAverage(weights, beta=self.setting.beta)
