@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,25 @@ class Cells:
         """The rows of complete seeds."""
         labels = np.concatenate([np.asarray(arm).ravel() for arm in self.arms])
         return self.rows.loc[list(dict.fromkeys(labels))]
+
+    def in_regime(self, may_miss: int) -> tuple["Cells", int]:
+        """Without the seeds that have a run outside its regime, and their number; all seeds and 0 if they are too many.
+
+        What diverged lies outside no regime: it is judged by its metric.
+
+        Args:
+            may_miss: the most seeds that may be left out.
+        """
+        if not may_miss or "regime_reached" not in self.rows.columns:
+            return self, 0
+        said = self.rows["regime_reached"]
+        outside = said.eq(False) | (said.isna() & self.rows["outcome"].ne("diverged"))
+        kept = np.all([~outside.loc[arm.ravel()].to_numpy().reshape(arm.shape).any(1) for arm in self.arms], axis=0)
+        missed = int((~kept).sum())
+        if missed > may_miss:
+            return self, 0
+        arms = tuple(arm[kept] for arm in self.arms)
+        return replace(self, arms=arms, seeds_expected=self.seeds_expected - missed), missed
 
     def values(self, name: str, arm: int = 0) -> Array:
         """A metric's values (NaN where a run has none), or a setting axis's, as seeds × settings."""

@@ -151,6 +151,7 @@ def _decide(
     cells = select(claim, table, axes)
     if absent := _absent(claim, cells, table, scale):
         return _Decision(NOT_RUN, absent)
+    cells, outside = cells.in_regime(claim.may_miss_regime)
     stochastic = claim.estimate.stochastic
     incomplete = _incomplete(cells, stochastic)
     valued = cells.seeds > 0 and not _without_value(claim, cells, "all")
@@ -179,7 +180,9 @@ def _decide(
     missing = cells.seeds_expected - cells.seeds
     left_out = f"; left out are {missing} of {cells.seeds_expected} seeds ({incomplete})" if incomplete else ""
     tied = f"; in {measurement.ties} of {cells.seeds} seeds neither comes first" if measurement.ties else ""
-    return _Decision(verdict, f"{reason}{tied}{left_out}.", measurement, n)
+    asked = cells.seeds_expected + outside
+    allowed = f"; {outside} of {asked} seeds missed their regime, as {claim.may_miss_regime} may" if outside else ""
+    return _Decision(verdict, f"{reason}{tied}{left_out}{allowed}.", measurement, n)
 
 
 def _absent(claim: Claim, cells: Cells, table: pd.DataFrame, scale: str) -> str | None:

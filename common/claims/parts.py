@@ -24,7 +24,8 @@ class Part:
     Attributes:
         label: the seed's number, or the setting as "axis=value, …"; empty where there is one number only.
         value: in the claim's unit.
-        counts: whether it goes into the verdict; not if it had been seen before the rule and fresh seeds decide.
+        counts: whether it goes into the verdict; not if it had been seen before the rule and fresh seeds decide, nor if
+            it missed its regime and may.
     """
 
     label: str
@@ -68,7 +69,7 @@ def reference_level(claim: Claim, table: pd.DataFrame, *, scale: str) -> float |
         return None
     try:
         used, _ = unseen(claim, table, axes, scale)
-        found = reference(claim, select(claim, used, axes))
+        found = reference(claim, select(claim, used, axes).in_regime(claim.may_miss_regime)[0])
     except UserError:
         return None
     return float(found.mean()) if found is not None and len(found) and (found > 0).all() else None
@@ -91,10 +92,10 @@ def _parts(claim: Claim, table: pd.DataFrame, axes: Sequence[str], *, counts: bo
     cells = select(claim, table, axes)
     if not cells.seeds:
         return []
-    labels = _labels(claim, cells)
+    labels, judged = _labels(claim, cells), _labels(claim, cells.in_regime(claim.may_miss_regime)[0])
     values = by_seed(claim, cells)
     known = np.isfinite(values) & _with_numbers(claim, cells, len(values))
-    return [Part(labels[i], float(values[i]), counts) for i in np.flatnonzero(known)]
+    return [Part(labels[i], float(values[i]), counts and labels[i] in judged) for i in np.flatnonzero(known)]
 
 
 def _labels(claim: Claim, cells: Cells) -> list[str]:

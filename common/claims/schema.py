@@ -20,7 +20,7 @@ Polarity = Literal["claim", "control", "our_finding"]
 Nature = Literal["empirical", "theorem", "printed"]
 """Whether the world may disagree, mathematics is checked by numbers, or what the document prints is added up."""
 
-DECIDING = ("experiment", "estimate", "accept", "smallest_effect", "decidable_from", "polarity")
+DECIDING = ("experiment", "estimate", "accept", "smallest_effect", "may_miss_regime", "decidable_from", "polarity")
 """The fields that make a rule. The others can change without another verdict."""
 
 
@@ -115,6 +115,7 @@ class FormerRule(Strict):
     estimate: AnyEstimate | None = None
     accept: Accept | None = None
     smallest_effect: float | None = None
+    may_miss_regime: int = 0
     decidable_from: Scale | None = None
     polarity: Polarity | None = None
     size: Size | None = None
@@ -155,7 +156,13 @@ class Dispute(Strict):
 
 
 class Claim(Strict):
-    """A statement with the rule that decides it, written down before the result."""
+    """A statement with the rule that decides it, written down before the result.
+
+    Attributes:
+        may_miss_regime: how many seeds may have a run outside its regime. So few are left out and counted, where the
+            claim speaks of runs that came to it (solutions, which a network whose outputs stay constant never is);
+            with more of them, and of every other claim with one, nothing is decided.
+    """
 
     id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     statement: str = Field(min_length=1)
@@ -166,6 +173,7 @@ class Claim(Strict):
     estimate: AnyEstimate
     accept: Accept
     smallest_effect: float | None = Field(None, gt=0, allow_inf_nan=False)
+    may_miss_regime: int = Field(0, ge=0)
     size: Size | None = None
     decidable_from: Scale = "laptop"
     unit: str | None = None
@@ -187,6 +195,16 @@ class Claim(Strict):
         if effect is not None and accept is not None and accept.boundary is None:
             raise ValueError("an effect is measured from one boundary: it goes with below or above, not with within")
         return effect
+
+    @field_validator("may_miss_regime")
+    @classmethod
+    def _is_of_seeds(cls, most: int, info: Any) -> int:
+        estimate = info.data.get("estimate")
+        if most and estimate is not None and not estimate.stochastic:
+            raise ValueError(
+                "may_miss_regime goes with estimates over seeds; what is said of every run leaves none out"
+            )
+        return most
 
     def seen(self, scale: str) -> frozenset[int]:
         """Seeds of a scale that had been looked at before the rule took its present form."""

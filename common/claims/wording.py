@@ -7,7 +7,7 @@ from common.claims import estimates
 from common.claims.estimates import AnyEstimate, Correlation, DifferenceOfCorrelations, Estimate, Slope
 from common.claims.schema import Accept, Claim, FormerRule
 
-_IN_THE_RULE = frozenset({"estimate", "accept", "smallest_effect"})
+_IN_THE_RULE = frozenset({"estimate", "accept", "smallest_effect", "may_miss_regime"})
 
 
 def rule_text(claim: Claim) -> str:
@@ -17,6 +17,8 @@ def rule_text(claim: Claim) -> str:
     text = f"{_estimate_text(claim.estimate, claim.accept)}, {accept_text(claim.accept)}"
     if claim.smallest_effect is not None:
         text += f" (smallest effect that counts: {number(claim.smallest_effect)})"
+    if claim.may_miss_regime:
+        text += f"; at most {claim.may_miss_regime} seeds outside their regime are left out"
     return text
 
 

@@ -10,7 +10,7 @@ from common.claims.verdicts import CONTRADICTED, NOT_DECIDABLE, NOT_RUN, REPRODU
 from common.reports.estimators import EstimatorError
 from common.reports.formats import ClaimStub, scale_rank
 
-_RULE = {"estimate", "accept", "smallest_effect"}
+_RULE = {"estimate", "accept", "smallest_effect", "may_miss_regime"}
 _DECIDED = (REPRODUCED, CONTRADICTED)
 
 

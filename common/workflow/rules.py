@@ -71,8 +71,12 @@ def rules(replication: Replication, scale: str, claims: Collection[Claim]) -> di
 
 
 def claim_digest(claim: Claim) -> str:
-    """Digest of the fields that decide; the wording is none of them."""
-    return short_digest(claim.model_dump(mode="json", include=set(DECIDING)))
+    """Digest of the fields that decide; the wording is none of them.
+
+    Seeds that may miss their regime count where there are any: rules that are older than that field keep their digest.
+    """
+    fields = claim.model_dump(mode="json", include=set(DECIDING))
+    return short_digest({name: value for name, value in fields.items() if name != "may_miss_regime" or value})
 
 
 def metrics_digest(claim: Claim, replication: Replication) -> str:

@@ -40,6 +40,19 @@ def test_claim_reads_as_written(tmp_path: Path) -> None:
     )
 
 
+def test_seeds_that_may_miss_their_regime_are_part_of_the_rule_where_there_are_any(tmp_path: Path) -> None:
+    (plain,) = load_claims(write(tmp_path, GOOD))
+    (none,) = load_claims(write(tmp_path, GOOD + "  may_miss_regime: 0\n"))
+    (two,) = load_claims(write(tmp_path, GOOD + "  may_miss_regime: 2\n"))
+    assert claim_digest(plain) == claim_digest(none) != claim_digest(two)
+    assert rule_text(two) == f"{rule_text(plain)}; at most 2 seeds outside their regime are left out"
+    every_run = GOOD.replace(
+        GOOD[GOOD.index("{kind") : GOOD.index("\n  accept")], "{kind: exact, metric: m, over: seed}"
+    )
+    with pytest.raises(UserError, match="may_miss_regime goes with estimates over seeds"):
+        load_claims(write(tmp_path, every_run.replace("  smallest_effect: 0.01\n", "  may_miss_regime: 1\n")))
+
+
 @pytest.mark.parametrize(
     ("estimate", "accept", "text"),
     [
@@ -87,6 +100,7 @@ def test_every_rule_reads_as_a_sentence(tmp_path: Path, estimate: str, accept: s
         ("{below: 0}", "{within: [-1, 1]}", 8, "it goes with below or above, not with within"),
         ("smallest_effect: 0.01", "smallest_effect: -1", 8, "greater than 0"),
         ("decidable_from: laptop", "decidable_from: pc", 9, "'smoke', 'laptop', 'workstation' or 'paper' .got 'pc'"),
+        ("smallest_effect: 0.01", "may_miss_regime: -1", 8, "greater than or equal to 0"),
         ("polarity: claim", "polarity: clame", 3, "'claim', 'control' or 'our_finding' .got 'clame'"),
         ("polarity: claim", "colour: red", 3, "colour: there is no such key; there are: accept, amended, "),
         ("metric: fluctuation, ", "", 6, "metric: the key is missing"),

@@ -8,6 +8,7 @@ import pytest
 
 from common.claims import Verdict, expected_false_verdicts, rule_text
 from common.claims.association import correlation, difference, slope
+from common.claims.parts import parts
 from common.errors import UserError
 from common.files import as_json
 from tests.unit.claims.conftest import verdict
@@ -156,6 +157,54 @@ def test_regime_that_is_not_reached_or_neither_true_nor_false_is_not_decidable(c
     assert found.verdict == "not decidable at this scale"
     odd = f"regime_reached holds {value!r}, which is neither true nor false."
     assert found.reason == ("Regime not reached in 1 of 5 runs." if value is False else odd)
+
+
+@pytest.mark.parametrize(
+    ("most", "outside", "said", "why"),
+    [
+        (0, [6], "not decidable at this scale", "Regime not reached in 1 of 7 runs."),
+        (1, [6], "reproduced", "; 1 of 7 seeds missed their regime, as 1 may."),
+        (2, [5, 6], "reproduced", "; 2 of 7 seeds missed their regime, as 2 may."),
+        (1, [5, 6], "not decidable at this scale", "Regime not reached in 2 of 7 runs."),
+        (3, [0, 5, 6], "not decidable at this scale", "n = 4 seeds, and 5 are needed."),
+    ],
+)
+@pytest.mark.parametrize("value", [False, np.nan])
+def test_as_many_seeds_as_may_are_left_out_where_they_miss_their_regime(
+    claim, runs, value: object, most: int, outside: list[int], said: str, why: str
+) -> None:
+    losses = np.array([*RISING, 1.5, 1.6])
+    losses[outside] = -1000
+    table = runs({"seed": range(7)}, loss=losses).astype({"regime_reached": object})
+    table.loc[outside, "regime_reached"] = value
+    rule = claim(MEAN, {"above": 0}, may_miss_regime=most)
+    found = verdict(rule, table)
+    assert found.verdict == said
+    assert found.reason.endswith(why)
+    if said == "reproduced":
+        assert found.n == 7 - len(outside)
+        assert found.estimate == pytest.approx(np.delete(losses, outside).mean())
+        assert {part.label for part in parts(rule, table, scale="laptop") if not part.counts} == {
+            str(seed) for seed in outside
+        }
+
+
+def test_a_seed_of_which_one_arm_misses_its_regime_is_left_out_of_both(claim, runs) -> None:
+    table = runs({"arm": ["a", "b"], "seed": range(6)}, loss=[[1, 2, 3, 4, 5, 9], [0, 0.1, 0.2, 0, 0.1, 99]])
+    table = table.astype({"regime_reached": object})
+    table.loc[(table["arm"] == "b") & (table["seed"] == 5), "regime_reached"] = False
+    found = verdict(claim(PAIRED, {"above": 0}, may_miss_regime=1), table)
+    assert (found.verdict, found.n) == ("reproduced", 5)
+    assert found.estimate == pytest.approx((15 - 0.4) / 5)
+
+
+def test_what_diverged_or_has_an_odd_regime_is_not_left_out(claim, runs) -> None:
+    table = runs({"seed": range(7)}, loss=[*RISING, 6, -50.0]).astype({"regime_reached": object})
+    table.loc[6, ["outcome", "regime_reached"]] = ["diverged", np.nan]
+    assert verdict(claim(MEAN, {"above": 0}, may_miss_regime=2), table).n == 7
+    table.loc[6, ["outcome", "regime_reached"]] = ["completed", "no"]
+    found = verdict(claim(MEAN, {"above": 0}, may_miss_regime=2), table)
+    assert found.reason == "regime_reached holds 'no', which is neither true nor false."
 
 
 def test_diverged_runs_are_counted_and_never_dropped(claim, runs) -> None:
