@@ -1,7 +1,7 @@
 """The seeds behind a verdict, each with what it alone says, for a reader who wants to see them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,18 @@ class Part:
     Attributes:
         label: the seed's number, or the setting as "axis=value, …"; empty where there is one number only.
         value: in the claim's unit.
-        counts: whether it goes into the verdict; not if it had been seen before the rule and fresh seeds decide, nor if
-            it missed its regime and may.
+        left_out: why it does not go into the verdict, as fresh seeds decide, or as it missed its regime and may; empty
+            where it goes in.
     """
 
     label: str
     value: float
-    counts: bool = True
+    left_out: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it goes into the verdict."""
+        return not self.left_out
 
 
 def parts(claim: Claim, table: pd.DataFrame, *, scale: str) -> tuple[Part, ...]:
@@ -49,9 +54,10 @@ def parts(claim: Claim, table: pd.DataFrame, *, scale: str) -> tuple[Part, ...]:
     try:
         check(claim, metrics_of(table, axes), axes)
         used, _ = unseen(claim, table, axes, scale)
-        found = _parts(claim, used, axes, counts=True)
+        found = _parts(claim, used, axes)
         if len(used) < len(table):
-            found += _parts(claim, table.drop(used.index), axes, counts=False)
+            seen = _parts(claim, table.drop(used.index), axes)
+            found += [replace(part, left_out="seen before the rule") for part in seen]
     except UserError:
         return ()
     return tuple(sorted(found, key=lambda part: int(part.label))) if claim.estimate.stochastic else tuple(found)
@@ -88,14 +94,17 @@ def _read(claim: Claim, table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, .
     return table[[name for name in table.columns if name in {"run", "outcome", *axes, *read}]], axes
 
 
-def _parts(claim: Claim, table: pd.DataFrame, axes: Sequence[str], *, counts: bool) -> list[Part]:
+def _parts(claim: Claim, table: pd.DataFrame, axes: Sequence[str]) -> list[Part]:
     cells = select(claim, table, axes)
     if not cells.seeds:
         return []
     labels, judged = _labels(claim, cells), _labels(claim, cells.in_regime(claim.may_miss_regime)[0])
     values = by_seed(claim, cells)
     known = np.isfinite(values) & _with_numbers(claim, cells, len(values))
-    return [Part(labels[i], float(values[i]), counts and labels[i] in judged) for i in np.flatnonzero(known)]
+    return [
+        Part(labels[i], float(values[i]), "" if labels[i] in judged else "outside its regime")
+        for i in np.flatnonzero(known)
+    ]
 
 
 def _labels(claim: Claim, cells: Cells) -> list[str]:

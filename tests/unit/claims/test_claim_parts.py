@@ -59,7 +59,7 @@ def test_seeds_that_had_been_seen_do_not_count_beside_fresh_ones(claim, runs) ->
     seen = {"date": "2026-01-02", "reason": "after a look", "seen": {"laptop": [0, 1]}}
     rule = claim({"kind": "mean", "metric": "loss"}, {"above": 0}, amended=seen)
     found = parts(rule, table, scale="laptop")
-    assert [part.label for part in found if not part.counts] == ["0", "1"]
+    assert [part.label for part in found if part.left_out == "seen before the rule"] == ["0", "1"]
     assert np.mean([part.value for part in found if part.counts]) == verdict(rule, table).estimate == 3.0
 
 

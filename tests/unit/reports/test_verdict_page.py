@@ -167,7 +167,7 @@ VERDICT = Verdict("x", "X.", estimate=2.0, interval=(1.0, None), n=3, accept={"a
 
 
 def test_dots_lie_where_their_values_are_and_the_region_is_shaded() -> None:
-    parts = [Part("0", 1.0), Part("1", 3.0), Part("2", 2.0, counts=False)]
+    parts = [Part("0", 1.0), Part("1", 3.0), Part("2", 2.0, "seen before the rule")]
     drawing = dot_plot(parts, VERDICT, Axis(-1.0, 4.0))
     places = [float(x) for x in re.findall(r'<circle[^>]*cx="([\d.]+)"', drawing)]
     assert places[2] == pytest.approx((places[0] + places[1]) / 2, abs=0.1)
