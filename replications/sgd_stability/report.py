@@ -143,7 +143,7 @@ paper.figure(
     title="Table 2 · C1: training and test accuracy",
     see="The flatter small batches test worse here, by 11 points at the end and where both first pass 0.05 nats, "
     "against the print, and worse still by test loss. Batches of 12 are 0.4 % of the images, as the print's 256 are "
-    "0.5 %, but noisier steps at one learning rate.",
+    "0.5 %; whether it is their few images that make the difference was not run.",
     printed="Diamonds are Table 2's numbers for all of CIFAR-10.",
 )
 
@@ -448,8 +448,8 @@ paper.figure(
     see="Each point is a minimum that SGD selected: the smaller the batch, the further to the lower left, and every "
     "one within both bounds of its batch size. A batch's curve is (6) with equality, which is the full criterion where "
     "both measures lie on one direction; its top is the bound on the non-uniformity, 2/η that on the sharpness.",
-    printed="The print has CIFAR-10 as well; large open markers are the means of the authors' data. Half the images as "
-    "a batch stand in the next figure alone.",
+    printed="The print has CIFAR-10 as well; large open markers are the means of the authors' data. Batches of 100 of "
+    "1,000 images, and of 16 of 200, stand in the next figure alone.",
 )
 
 # %%
@@ -495,7 +495,8 @@ paper.figure(
     "fig18",
     title="Fig. 18 · alignment on MNIST",
     see="Along training (left) and over the size of the network (right) μ stays of the order of 1, where the decoupled "
-    "noise has it (dashed); late in training less than that. γ, a bound that uses uniformity alone, says much less.",
+    "noise has it (dashed); late in training less than that. γ, a bound that uses uniformity alone, says much less. "
+    "Sizes are compared after equal steps, when wide networks have far lower losses.",
     printed="The print states no setting; ours are fully connected networks of a few widths.",
 )
 
@@ -526,7 +527,8 @@ paper.figure(
         "alignment-gamma-underestimates",
     ],
     title="Fitting errors and gradient norms over the examples",
-    see="Fitting errors (blue) grow more uneven along training, gradient norms (red) far less.",
+    see="Fitting errors (blue) grow more uneven along training, squared gradient norms (red) far less; the norms "
+    "themselves, of which the lecture speaks, half as much as these.",
     printed="The lecture's figure has no number and no stated setting.",
 )
 
@@ -616,9 +618,9 @@ paper.figure(
         "full-criterion-holds-at-b32",
         "theorem4-is-silent-at-b4",
     ],
-    see="Conditions of stability at the start, by batch size; above 1 they call it unstable. Theorem 4 does so at "
-    "B = 1 alone, the exact growth and the bound on the non-uniformity up to B = 8, the full criterion up to 16; at 8 "
-    "and 16 nothing leaves within 1,024 steps.",
+    see="Conditions of stability at the start, by batch size; above 1 they call it unstable. In the mean over seeds "
+    "Theorem 4 does so at B = 1 alone, the exact growth and the bound on the non-uniformity up to B = 8, the full "
+    "criterion up to 16; at 8 and 16 nothing leaves within 1,024 steps.",
 )
 
 # %% [markdown]

@@ -100,11 +100,15 @@ def _uniformity(records: pd.DataFrame) -> Figure:
     for axes, dataset in zip(panels[0], present, strict=True):
         part = records[records["dataset"] == dataset]
         rows = part.assign(step=part["step"].clip(lower=10))
-        columns = {"uneven_errors": "fitting errors e²", "uneven_gradients": r"$\|g\|^2_G$"}
+        columns = {
+            "uneven_errors": "fitting errors e²",
+            "uneven_gradients": r"$\|g\|^2_G$",
+            "uneven_gradient_norms": r"$\|g\|_G$",
+        }
         mean_bands(axes, rows, "step", columns, markers=True)
         log_axis(axes, "x")
         axes.set(xlabel="SGD steps (0 drawn at 10)", title=NAMES[dataset])
         axes.set_ylim(bottom=0)
     panels[0][0].set_ylabel("standard deviation / mean over examples")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure

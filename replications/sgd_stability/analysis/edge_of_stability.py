@@ -156,14 +156,20 @@ def _ratios(axes: Axes, table: pd.DataFrame, name: str) -> None:
 
 
 def _numbers(axes: Axes, table: pd.DataFrame, name: str) -> None:
-    """λ₁ by learning rate: the bound, the authors' and ours, mean ± standard deviation over seeds."""
-    cells = []
+    """λ₁ of solutions by learning rate: the bound, the authors' and ours, mean ± standard deviation over seeds.
+
+    Ours of fewer images than most say of how many.
+    """
+    cells, most = [], table["training_images"].max()
+    solutions = table[table["standing"] == IN_REGIME].dropna(subset="sharpness")
     for rate in sorted({*PUBLISHED[name], *table["learning_rate"]}):
-        values = table.loc[table["learning_rate"] == rate, "sharpness"].dropna()
-        deviation = f" ± {values.std():.2g}" if len(values) > 1 else ""
+        own = solutions[solutions["learning_rate"] == rate]
+        ours = f"{own['sharpness'].mean():.4g}" if len(own) else "–"
+        ours += f" ± {own['sharpness'].std():.2g}" if len(own) > 1 else ""
+        ours += f", {own['training_images'].max():,.0f} images" if own["training_images"].max() < most else ""
         published = PUBLISHED[name].get(rate)
         theirs = f"{published[0]:g} ± {published[1]:g}" if published else "–"
-        cells.append([f"{rate:g}", f"{2 / rate:g}", theirs, f"{values.mean():.4g}{deviation}" if len(values) else "–"])
+        cells.append([f"{rate:g}", f"{2 / rate:g}", theirs, ours])
     axes.set_axis_off()
     drawn = axes.table(
         cells,
