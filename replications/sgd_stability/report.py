@@ -20,6 +20,20 @@ from common.reports import open_paper
 paper = open_paper()
 
 # %% [markdown]
+# ## More parameters than examples
+# Networks that fit their images have many times as many parameters. The lecture lists nine.
+
+# %%
+paper.figure(
+    "fig1",
+    ["fig1-*"],
+    see="Parameters for each training image, with the counts. Added up from the layers all nine are as printed, to the "
+    "last digit. On ImageNet ResNet-18 has ten parameters an image, VGG-19 120.",
+    printed="The lecture prints the counts as a table. The first VGG is VGG-11 by its count, and Inception V4 has a "
+    "class for the background.",
+)
+
+# %% [markdown]
 # ## Good and bad minima
 # Training sets have bad interpolating minima too, only nobody finds them by accident.
 
