@@ -102,7 +102,7 @@ def _along(records: pd.DataFrame) -> Figure:
     handles.append(Line2D([], [], color="grey", linestyle=(0, (4, 3)), label="2/η"))
     if (records["standing"] != IN_REGIME).any():
         handles.append(Line2D([], [], color="grey", label="ended before its loss was reached", **UNFINISHED))
-    figure.legend(handles=handles, loc="outside upper left", ncols=5)
+    figure.legend(handles=handles, loc="outside upper left", ncols=3)
     _say_what_differs(figure, records)
     return figure
 
