@@ -51,7 +51,7 @@ class Cells:
     def in_regime(self, may_miss: int) -> tuple["Cells", int]:
         """Without the seeds that have a run outside its regime, and their number; all seeds and 0 if they are too many.
 
-        What diverged lies outside no regime: it is judged by its metric.
+        A run that diverged lies outside only if its metrics say so; where they say nothing of it, its metric judges it.
 
         Args:
             may_miss: the most seeds that may be left out.

@@ -28,7 +28,7 @@ paper.figure(
     "fig1",
     ["fig1-*"],
     see="Parameters for each training image, with the counts. Added up from the layers all nine are as printed, to the "
-    "last digit. On ImageNet ResNet-18 has ten parameters an image, VGG-19 120.",
+    "last digit. On ImageNet ResNet-18 has 9.7 parameters an image, VGG-19 120.",
     printed="The lecture prints the counts as a table. The first VGG is VGG-11 by its count, and Inception V4 has a "
     "class for the background.",
 )

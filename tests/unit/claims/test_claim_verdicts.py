@@ -197,10 +197,12 @@ def test_a_seed_of_which_one_arm_misses_its_regime_is_left_out_of_both(claim, ru
     assert found.estimate == pytest.approx((15 - 0.4) / 5)
 
 
-def test_what_diverged_or_has_an_odd_regime_is_not_left_out(claim, runs) -> None:
+def test_what_diverged_is_left_out_if_its_metrics_say_so_and_what_has_an_odd_regime_never(claim, runs) -> None:
     table = runs({"seed": range(7)}, loss=[*RISING, 6, -50.0]).astype({"regime_reached": object})
     table.loc[6, ["outcome", "regime_reached"]] = ["diverged", np.nan]
     assert verdict(claim(MEAN, {"above": 0}, may_miss_regime=2), table).n == 7
+    table.loc[6, "regime_reached"] = False
+    assert verdict(claim(MEAN, {"above": 0}, may_miss_regime=2), table).n == 6
     table.loc[6, ["outcome", "regime_reached"]] = ["completed", "no"]
     found = verdict(claim(MEAN, {"above": 0}, may_miss_regime=2), table)
     assert found.reason == "regime_reached holds 'no', which is neither true nor false."
