@@ -1,6 +1,7 @@
 """Figure 6: loss and accuracy on the line between the networks of small and of large batches."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 
@@ -16,6 +17,11 @@ from .shared.classifiers import loss_and_error, set_flat, untrained
 class Parameters(ClassifierParameters):
     """Settings of the line; those of the networks are as in large_batch."""
 
+    ends: Literal["weights", "crossing"] = Field(
+        "weights",
+        description="networks after training, or where each first passed the same training loss (D42)",
+        source=KESKAR,
+    )
     points: int = Field(25, ge=4, description="values of α from −1 to 2", source=KESKAR)
     evaluated_images: int = Field(
         10_000,
@@ -38,7 +44,10 @@ def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:
     test = data.test.subset(len(data.test), seed="interpolation")  # MNIST's first half is harder than its second
     count = run.evaluated_images
     splits = {"training": first(training_split(run, data), count), "test": first(test, count)}
-    ends = [context.artifact(run, arm, "weights")["weights"] for arm in ("small", "large")]
+    ends = [context.artifact(run, arm, "weights")[run.ends] for arm in ("small", "large")]
+    if not all(bool(end.isfinite().all()) for end in ends):
+        context.diverged(run, "one of the two networks never passed the training loss of the comparison")
+        return
     network = untrained(run.architecture, data.train.inputs[0].numel(), run.hidden).to(context.device)
     for alpha in torch.linspace(-1, 2, run.points, dtype=torch.float64).tolist():
         set_flat(network, (1 - alpha) * ends[0] + alpha * ends[1])

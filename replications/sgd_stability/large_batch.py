@@ -1,5 +1,6 @@
 """Tables 1, 2 and 4 of Keskar et al.: accuracy and ε-sharpness after ADAM with small and large batches."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,6 +75,7 @@ class _Training:
         self.adam = torch.optim.Adam([self.members.weights], lr=self.setting.learning_rate, fused=True)
         self.epoch = 0
         self.crossed = [False] * len(runs)
+        self.at_crossing = torch.full_like(torch.stack(self.initial), math.nan)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -82,6 +84,7 @@ class _Training:
             "adam": self.adam.state_dict(),
             "orders": [order.get_state() for order in self.orders],
             "crossed": [int(value) for value in self.crossed],
+            "at_crossing": self.at_crossing,
         }
 
     def restore(self, state: dict[str, Any] | None) -> None:
@@ -89,6 +92,7 @@ class _Training:
             return
         self.epoch, self.crossed = state["epoch"], [bool(value) for value in state["crossed"]]
         self.members.weights.copy_(state["weights"])
+        self.at_crossing.copy_(state["at_crossing"])
         self.adam.load_state_dict(state["adam"])
         for order, saved in zip(self.orders, state["orders"], strict=True):
             order.set_state(saved)
@@ -128,16 +132,21 @@ class _Training:
             loss, _ = loss_and_error(network, self._measured(member), self.standardise)
             if loss <= self.setting.crossing_loss:
                 self.crossed[member] = True
+                self.at_crossing[member] = flat(network)
                 self._record(member, "crossing", network, epoch)
 
     def finish(self) -> None:
-        """Measure everything at the end and keep the weights, flat in the order of the network's parameters."""
+        """Measure everything at the end and keep the weights, flat in the order of the network's parameters.
+
+        `crossing` are those at the first passing of `crossing_loss`, nan where a run never passed it.
+        """
         for member, run in enumerate(self.runs):
             network = self.members.module(member)
             if not bool(self.members.weights[member].isfinite().all()):
                 self.context.diverged(run, f"weights not finite after {self.setting.epochs} epochs")
                 continue
-            self.context.save(run, "weights", {"initial": self.initial[member], "weights": flat(network)})
+            kept = {"initial": self.initial[member], "weights": flat(network), "crossing": self.at_crossing[member]}
+            self.context.save(run, "weights", kept)
             self._record(member, "end", network, float(self.setting.epochs))
 
     def _measured(self, member: int) -> Split:

@@ -53,7 +53,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
     if run.method == "constructions":
         _constructions(run, context)
     else:
-        _train(run, context)
+        train(run, context)
 
 
 def _constructions(run: Parameters, context: RunContext) -> None:
@@ -89,11 +89,14 @@ def _measure(
     }
 
 
-def _train(run: Parameters, context: RunContext) -> None:
+def train(run: Parameters, context: RunContext, *, bias: bool = True) -> None:
+    """One training by `run.method`; without a bias the last coordinate of every input is 0 in place of 1."""
     split, init = context.generator(run, "split"), context.generator(run, "init")
     batches = context.generator(run, "batches")
     inputs, targets = parity_problem(run.examples, run.dimension, split)
     fresh, fresh_targets = parity_problem(run.fresh_examples, run.dimension, split)
+    if not bias:
+        inputs[:, -1] = fresh[:, -1] = 0
     state = context.restore()
     if state is None:
         state = _start(run, init)
@@ -161,6 +164,7 @@ def _epochs(
         drawn = torch.rand(epochs, len(inputs), generator=source, dtype=torch.float64)
         order = drawn.argsort(1).flatten().numpy()
         radius = radius if run.method == "sam" else 0.0
-        descend_by_examples(outer, inner, inputs, targets, order=order, rate=run.learning_rate, radius=radius)
+        by = {"rate": run.learning_rate, "radius": radius, "decay": run.weight_decay}
+        descend_by_examples(outer, inner, inputs, targets, order=order, **by)
 
     return full_batch if run.method == "gd" else one_by_one

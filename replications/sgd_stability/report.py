@@ -94,11 +94,21 @@ paper.figure(
 # %%
 paper.figure(
     "fig6",
-    ["fig6-*"],
+    ["fig6-loss-*", "fig6-outward-rise", "fig6-a-barrier-*"],
     see="Loss and accuracy on the line through a small-batch network (α = 0) and a large-batch network (α = 1). In "
     "absolute terms the training loss is flat around the first and bends up at the second (the axis is logarithmic).",
     printed="The print is of another network, on a linear axis. Here the loss at the second end is about a thousand "
     "times that at the first, and near a fit the curvature of cross-entropy falls with the loss.",
+)
+
+# %%
+paper.figure(
+    "fig6_equal_loss",
+    ["fig6-equal-loss-*"],
+    title="Fig. 6 at equal training loss",
+    see="The same line between the two networks as each was where it first passed a training loss of 0.05 nats, so that "
+    "neither end looks flatter for being fitted more closely.",
+    printed="Not in the lecture.",
 )
 
 # %% [markdown]
@@ -343,6 +353,29 @@ paper.figure(
     title="Fig. 8 · training loss",
     see="All four classify the training points. Weight decay and SAM keep their losses up, near 7e-3 and 7e-4, so that "
     "the quantity of Fig. 8 is not quite Tr H for them and may lie below the least of interpolating networks.",
+)
+
+# %% [markdown]
+# The memorising network needs a bias that switches its neurons off elsewhere. Without one the flattest networks
+# should generalise, as the source of the figure has it; and SGD, whom the caption names, gets the weight decay of the
+# figure's baseline.
+
+# %%
+paper.figure(
+    "fig8_without_bias",
+    ["without-bias-*", "decayed-sgd-*"],
+    title="Fig. 8 without bias, and SGD with weight decay",
+    see="Trace and test error along training, of SAM with and without a bias, of SGD and gradient descent without one, "
+    "and of SGD with a bias and weight decay.",
+    printed="Not in the lecture; the source of its figure has networks without bias trained by SAM and by gradient "
+    "descent with weight decay, and both generalise.",
+)
+
+# %%
+paper.figure(
+    "fig8_without_bias_training_loss",
+    title="Fig. 8 without bias · training loss",
+    see="Who fits, and how closely: weight decay and SAM keep their losses up.",
 )
 
 # %% [markdown]

@@ -60,13 +60,14 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     trained = records[records["method"] != "constructions"]
     built = records[records["method"] == "constructions"]
     if len(trained):
-        drawn |= _training(trained)
+        drawn |= training_curves(trained, ARMS)
     if len(built):
         drawn["theorem4"] = _built(built)
     return drawn
 
 
-def _training(trained: pd.DataFrame) -> dict[str, Figure]:
+def training_curves(trained: pd.DataFrame, labels: dict[str, str]) -> dict[str, Figure]:
+    """`fig8` (trace and test error) and `fig8_training_loss` along the trainings of the arms of `labels`."""
     rows = trained[
         trained["gradients"] >= trained.loc[(trained["epoch"] == 1) & (trained["method"] == "sam"), "gradients"].min()
     ]
@@ -79,7 +80,7 @@ def _training(trained: pd.DataFrame) -> dict[str, Figure]:
     ):
         log = name != "test_error"
         shown = rows.assign(loss=rows["loss"].clip(lower=1e-12))
-        mean_band(axes, shown, "gradients", name, group="arm", labels=ARMS, log=log)
+        mean_band(axes, shown, "gradients", name, group="arm", labels=labels, log=log)
         log_axis(axes, "x")
         axes.set(xlabel="gradients of examples", title=title)
     log_axis(left, "y", ticks=[10, 20, 30, 50, 100, 200])

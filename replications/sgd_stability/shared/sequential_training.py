@@ -54,15 +54,16 @@ def descend(outer: Array, inner: Array, inputs: Array, targets: Array, rate: flo
 
 @njit()
 def descend_by_examples(
-    outer: Array, inner: Array, inputs: Array, targets: Array, order: Any, rate: float, radius: float
+    outer: Array, inner: Array, inputs: Array, targets: Array, order: Any, rate: float, radius: float, decay: float
 ) -> None:
     """One step an entry of `order` [steps] in place, each on one example: SGD for radius 0, else SAM.
 
-    SAM takes the gradient at θ + radius ∇ℓ/‖∇ℓ‖. In that direction of ascent neuron j moves along the input, so that
+    Weight decay is as in `descend`. SAM takes the gradient at θ + radius ∇ℓ/‖∇ℓ‖. In that direction of ascent neuron j moves along the input, so that
     its preactivation moves by a_j ‖x‖² times the step: no second pass over the inner weights is needed.
     """
     features = inputs.shape[1]
     width = outer.shape[0]
+    kept = 1.0 - rate * decay
     before = np.empty(width)
     moved = np.empty(width)
     for at in range(order.shape[0]):
@@ -94,9 +95,9 @@ def descend_by_examples(
                 value += there * before[j]
         factor = 2.0 * (value - targets[i]) * rate
         for j in range(width):
-            outer[j] -= factor * before[j]
+            outer[j] = kept * outer[j] - factor * before[j]
             moved[j] *= factor
         for k in range(features):
             x = inputs[i, k]
             for j in range(width):
-                inner[k, j] -= moved[j] * x
+                inner[k, j] = kept * inner[k, j] - moved[j] * x

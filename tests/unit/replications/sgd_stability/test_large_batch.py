@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
+from common.training import Standardise
 from replications.sgd_stability import large_batch
 from replications.sgd_stability.analysis.large_batch import metrics as large_batch_metrics
 from replications.sgd_stability.shared.batch_size_comparison import training_split
+from replications.sgd_stability.shared.classifiers import loss_and_error, set_flat, untrained
 from tests.context import MemoryContext
 from tests.unit.replications.images import random_images
 from tests.unit.replications.sgd_stability.samples import in_arm
@@ -52,6 +54,18 @@ def test_a_run_is_measured_where_it_first_passes_the_crossing_loss() -> None:
     assert "sharpness_0.0005" not in crossing
     never = trained("small", seeds=1, epochs=60, crossing_loss=0.0, learning_rate=0.01)
     assert [row["kind"] for row in never.rows] == ["end"]
+    assert bool(never.artifacts[0].tensors["crossing"].isnan().all())
+
+
+def test_the_weights_of_the_crossing_have_its_loss() -> None:
+    context = trained("small", seeds=1, epochs=60, crossing_loss=1.0, learning_rate=0.01)
+    kept, crossing = context.artifacts[0].tensors, context.rows[0]
+    run, data = large_batch.Parameters(**TINY), random_images(1, 8)
+    network = untrained(run.architecture, data.train.inputs[0].numel(), run.hidden)
+    set_flat(network, kept["crossing"])
+    standardise = Standardise.by_shares(*data.train.channel_statistics())
+    assert loss_and_error(network, training_split(run, data), standardise).loss == pytest.approx(crossing["training_loss"])
+    assert not torch.equal(kept["crossing"], kept["weights"])
 
 
 def test_untrained_networks_are_outside_the_regime_and_a_missing_crossing_has_no_number() -> None:

@@ -31,8 +31,8 @@ def test_compiled_descent_is_gradient_descent_with_weight_decay() -> None:
     torch.testing.assert_close((outer, inner), expected)
 
 
-@pytest.mark.parametrize("radius", [0.0, 0.3])
-def test_compiled_single_example_steps_are_those_of_sgd_and_sam(radius: float) -> None:
+@pytest.mark.parametrize(("radius", "decay"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.1), (0.3, 0.1)])
+def test_compiled_single_example_steps_are_those_of_sgd_and_sam(radius: float, decay: float) -> None:
     from replications.sgd_stability.shared.sequential_training import descend_by_examples
 
     outer, inner, inputs, targets = problem()
@@ -45,7 +45,7 @@ def test_compiled_single_example_steps_are_those_of_sgd_and_sam(radius: float) -
         if radius and norm > 0:
             there = tuple(w + radius * g / norm for w, g in zip(expected, slopes, strict=True))
             slopes = reference_step(there, *one)
-        expected = tuple(w - 0.02 * g for w, g in zip(expected, slopes, strict=True))
+        expected = tuple(w - 0.02 * (g + decay * w) for w, g in zip(expected, slopes, strict=True))
     arrays = [tensor.numpy() for tensor in (outer, inner, inputs, targets)]
-    descend_by_examples(*arrays, order=order.numpy(), rate=0.02, radius=radius)
+    descend_by_examples(*arrays, order=order.numpy(), rate=0.02, radius=radius, decay=decay)
     torch.testing.assert_close((outer, inner), expected)
