@@ -55,7 +55,7 @@ paper.figure(
 # %%
 paper.figure(
     "fig4",
-    ["fig4-equal*", "fig4-longer*", "fig4-clipping*", "fig4-penalty*"],
+    ["fig4-equal*", "fig4-longer*", "fig4-clipping*", "fig4-penalty-helps"],
     see="Test accuracy of SGD beside full-batch descent: stopped after as many epochs, trained on, and with what is "
     "added to it. Each point is a seed. As many steps as SGD takes do not make up for mini-batches either.",
     printed="The squares are the table's accuracies on CIFAR-10; ours are of a small network on 500 other images, "
@@ -73,6 +73,15 @@ paper.figure(
     see="The same two rows by sixty seeds of their own, of which one, which had been seen in a trial, is not judged.",
     printed="SGD lies twenty points above in the print, and half a point here: a fortieth of that, though descent over "
     "as many epochs is stopped before its end in both.",
+)
+
+# %%
+paper.figure(
+    "fig4_penalty",
+    ["fig4-penalty-helps-at-equal-clip"],
+    title="Fig. 4 · the penalty alone",
+    see="The two clipped rows with the same clipping norm of 1 by thirty seeds of their own: the penalty alone differs.",
+    printed="In the print, as in the figure with all rows, clip and penalty may differ at once.",
 )
 
 # %% [markdown]
@@ -106,8 +115,8 @@ paper.figure(
     "fig6_equal_loss",
     ["fig6-equal-loss-*"],
     title="Fig. 6 at equal training loss",
-    see="The same line between the two networks as each was where it first passed a training loss of 0.05 nats, so that "
-    "neither end looks flatter for being fitted more closely.",
+    see="The same line between the two networks as each was where it first passed a training loss of 0.05 nats, so "
+    "that neither end looks flatter for being fitted more closely.",
     printed="Not in the lecture.",
 )
 

@@ -58,8 +58,9 @@ def descend_by_examples(
 ) -> None:
     """One step an entry of `order` [steps] in place, each on one example: SGD for radius 0, else SAM.
 
-    Weight decay is as in `descend`. SAM takes the gradient at θ + radius ∇ℓ/‖∇ℓ‖. In that direction of ascent neuron j moves along the input, so that
-    its preactivation moves by a_j ‖x‖² times the step: no second pass over the inner weights is needed.
+    Weight decay is as in `descend`. SAM takes the gradient at θ + radius ∇ℓ/‖∇ℓ‖. In that direction of ascent neuron j
+    moves along the input, so that its preactivation moves by a_j ‖x‖² times the step: no second pass over the inner
+    weights is needed.
     """
     features = inputs.shape[1]
     width = outer.shape[0]
