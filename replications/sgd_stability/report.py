@@ -80,7 +80,7 @@ paper.figure(
     "fig4_penalty",
     ["fig4-penalty-helps-at-equal-clip"],
     title="Fig. 4 · the penalty alone",
-    see="The two clipped rows with the same clipping norm of 1 by thirty seeds of their own: the penalty alone differs.",
+    see="The two clipped rows with the same clipping norm of 1 by thirty seeds of their own.",
     printed="In the print, as in the figure with all rows, clip and penalty may differ at once.",
 )
 
@@ -206,6 +206,22 @@ paper.figure(
     ["fig7-shift-costs-more-at-the-sharp-minimum"],
     see="If the test loss is the training loss shifted a little, the same shift costs more at the sharp minimum.",
     printed="A drawing in print; our landscape has a formula.",
+)
+
+# %% [markdown]
+# The lecture calls this picture misleading: in high dimension the test landscape departs from the training landscape
+# along flat directions. So we go from a minimum of the training loss to the nearest minimum of the test loss, and ask
+# how flat the training loss is on that way.
+
+# %%
+paper.figure(
+    "fig7_remark",
+    ["fig7-remark-*"],
+    title="Fig. 7, remark · the way to the nearest test minimum",
+    see="Left: how much of the squared way lies where the training loss does not change at all, beside a random "
+    "combination of the same gradients. Right: what the training loss rises by on the way, of what the test loss falls "
+    "by; in the picture of a shift that would be all of it (dashed).",
+    printed="The lecture has no figure of it.",
 )
 
 # %%
