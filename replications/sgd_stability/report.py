@@ -210,14 +210,14 @@ paper.figure(
 
 # %% [markdown]
 # The lecture calls this picture misleading: in high dimension the test landscape departs from the training landscape
-# along flat directions. So we go from a minimum of the training loss to the nearest minimum of the test loss, and ask
-# how flat the training loss is on that way.
+# along flat directions. So we let SGD go on from a minimum of the training loss, on other images, to a minimum of their
+# loss, and ask how flat the training loss is on that way.
 
 # %%
 paper.figure(
     "fig7_remark",
     ["fig7-remark-*"],
-    title="Fig. 7, remark · the way to the nearest test minimum",
+    title="Fig. 7, remark · the way to a test minimum",
     see="Left: how much of the squared way lies where the training loss does not change at all, beside a random "
     "combination of the same gradients. Right: what the training loss rises by on the way, of what the test loss falls "
     "by; in the picture of a shift that would be all of it (dashed).",

@@ -14,6 +14,7 @@ from replications.sgd_stability import (
     flat_interpolants,
     gd_against_sgd,
     gd_minimum,
+    landscape_shift,
     large_batch,
     memorising_minimum,
     selection_diagram,
@@ -55,6 +56,7 @@ RUNS: dict[str, tuple[Any, Dataset, dict[str, Any]]] = {
                                        "learning_rate": 0.05}),
     "size": (size_independence, TINIEST, {"dataset": "mnist", "examples": 20, "width": 5, "longest": 30, "often": 10,
                                           "trajectory": 5}),
+    "shift": (landscape_shift, TINIEST, {"examples": 10, "width": 5, "batch_size": 5, "longest": 30, "often": 10}),
 }  # fmt: skip
 
 
