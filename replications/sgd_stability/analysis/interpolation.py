@@ -52,8 +52,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         reference_line(axis, x=0, label="_small")
         reference_line(axis, x=1, label="_large")
     axes[0].set_yscale("log")
-    equal = ", at equal training loss" if rows["ends"].iloc[0] == "crossing" else ""
-    title = f"Fig. 6: the line from small to large batches, {network}{equal}"
+    title = f"Fig. 6: the line from small to large batches, {network}"
+    if rows["ends"].iloc[0] == "crossing":
+        title = f"Fig. 6 at equal training loss, {network}"
     axes[0].set(ylabel="cross-entropy (nats)", title=title)
     axes[1].set(xlabel="α: 0 is the small-batch network, 1 the large-batch one", ylabel="accuracy (%)")
     axes[1].legend(loc="lower center")
