@@ -24,3 +24,16 @@ def linear_decay(done: float, *, hold: float = 0.5, end: float = 0.9, floor: flo
 def constant(done: float) -> float:
     """Factor 1 throughout."""
     return 1.0
+
+
+def constant_then_linear(share: float, decay_from: float) -> float:
+    """Share of the initial learning rate when `share` of a training is done: 1, from `decay_from` on falling to 0.
+
+    Example:
+        >>> [constant_then_linear(share, 0.5) for share in (0, 0.5, 0.75, 1)]
+        [1.0, 1.0, 0.5, 0.0]
+        >>> constant_then_linear(0.9, 1)
+        1.0
+    """
+    left, falling = 1 - share, 1 - decay_from
+    return 1.0 if left >= falling else left / falling

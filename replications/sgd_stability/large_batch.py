@@ -11,6 +11,7 @@ from common.experiments import Field, RunContext
 from common.hessian import Problem, epsilon_sharpness, sharpness, trace
 from common.training import Standardise
 from common.training.crossings import LossWatch, near
+from common.training.schedules import constant_then_linear
 
 from .shared.batch_size_comparison import KESKAR, ClassifierParameters, first, training_split
 from .shared.classifiers import Members, flat, hardest_first, loss_and_error, untrained
@@ -104,17 +105,14 @@ class _Training:
         batches = orders.split(self.setting.batch_size, 1)
         watch = LossWatch(len(batches), CHECKS)
         for number, chosen in enumerate(batches, start=1):
-            self.adam.param_groups[0]["lr"] = self._rate(self.epoch + (number - 1) / len(batches))
+            share = (self.epoch + (number - 1) / len(batches)) / self.setting.epochs
+            rate = self.setting.learning_rate * constant_then_linear(share, self.setting.decay_from)
+            self.adam.param_groups[0]["lr"] = rate
             watch.add(self._step(chosen))
             if watch.due(number):
                 self._look_for_crossing(watch.take(), self.epoch + number / len(batches))
             self.context.progress(self.epoch + number / len(batches), self.setting.epochs)
         self.epoch += 1
-
-    def _rate(self, epoch: float) -> float:
-        """The learning rate: constant, then falling linearly to 0 at the end."""
-        left, falling = 1 - epoch / self.setting.epochs, 1 - self.setting.decay_from
-        return self.setting.learning_rate * (1 if left >= falling else left / falling)
 
     def _step(self, chosen: torch.Tensor) -> torch.Tensor:
         pairs = list(zip(self.splits, chosen, strict=True))

@@ -10,6 +10,7 @@ from common.experiments import RunContext
 from common.models import MnistConvNet, initialise_uniform
 from common.training import ConvolutionalEnsemble, Evaluation, HeavyBall, SquaredGradientAverage
 from common.training.crossings import LossWatch, near
+from common.training.schedules import constant_then_linear
 
 from .measures import curvature_measures
 from .sweep_setting import Prepare, SweepParameters, Task, prepare
@@ -96,6 +97,9 @@ class _Training:
             losses = self.ensemble.losses_and_gradients(self._batches(chosen))
             self._retire_diverged(losses)
             self.average.update(self.ensemble.gradients)
+            share = (self.epoch + (number - 1) / self.steps_per_epoch) / self.setting.epochs
+            rate = self.setting.learning_rate * constant_then_linear(share, self.setting.decay_from)
+            self.optimiser.learning_rate = rate
             self.optimiser.step(self.ensemble.gradients)
             self.step += 1
             watch.add(losses)

@@ -26,6 +26,9 @@ class SweepParameters(ExperimentParameters):
     batch_size: int = Field(256, ge=1, unit="images", description="images a step", source=f"{PAPER}, Fig. 5")
     learning_rate: float = Field(0.1, gt=0, description="step length of SGD", source=f"{PAPER}, Fig. 3")
     momentum: float = Field(0.0, ge=0, lt=1, description="of SGD", source="not stated, deviation D3")
+    decay_from: float = Field(
+        1, ge=0, le=1, description="share of training after which the rate falls linearly to 0", source="deviation D2"
+    )
     epochs: int = Field(30, ge=1, unit="epochs", description="length of training", source="not stated, deviation D2")
     evaluation_epochs: tuple[float, ...] = Field(
         (1, 2, 4, 8, 16, 30), unit="epochs", description="when everything is measured", source="our choice"
