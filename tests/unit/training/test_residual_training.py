@@ -17,7 +17,7 @@ from common.optim import GradientRule, PerturbationRule, PerturbedOpt, PlainGrad
 from common.training.images import PADDING, ImageBatches, Standardise, averaged_down
 from common.training.residual import Recipe, ResidualTraining, cross_entropy
 from common.training.rules import RuleTraining
-from common.training.schedules import constant, linear_decay
+from common.training.schedules import constant, constant_then_linear, linear_decay
 
 RECIPE = Recipe(epochs=3, batch_size=10, learning_rate=0.05, weight_decay=0.01)
 ADAPTIVE = Recipe(epochs=3, batch_size=10, schedule=constant)
@@ -218,6 +218,12 @@ def test_the_schedule_holds_falls_in_a_straight_line_and_holds_again() -> None:
     assert linear_decay(1.0) == pytest.approx(0.01)
     with pytest.raises(ValueError, match="in order"):
         linear_decay(0.5, hold=0.9, end=0.5)
+
+
+def test_a_schedule_without_a_floor_is_that_with_a_floor_of_nothing_and_without_a_fall_constant() -> None:
+    for done in (0.0, 0.3, 0.6, 0.9, 1.0):
+        assert constant_then_linear(done, 0.6) == pytest.approx(linear_decay(done, hold=0.6, end=1, floor=0))
+        assert constant_then_linear(done, 1) == constant(done)
 
 
 def test_statistics_may_be_given_as_shares_of_255() -> None:

@@ -73,6 +73,18 @@ def test_a_run_resumed_after_any_epoch_records_what_an_uninterrupted_one_does():
     assert {row["kind"] for row in whole.rows} == {"epoch", "crossing", "check"}
 
 
+def test_a_rate_that_falls_is_constant_before_and_nearly_zero_at_the_last_step():
+    plain, falling = training(), training(decay_from=0.5)
+    steps = falling.steps_per_epoch
+    plain.one_epoch()
+    falling.one_epoch()
+    assert torch.equal(plain.ensemble.weights, falling.ensemble.weights)
+    plain.one_epoch()
+    falling.one_epoch()
+    assert not torch.equal(plain.ensemble.weights, falling.ensemble.weights)
+    assert falling.optimiser.learning_rate == pytest.approx(plain.optimiser.learning_rate / steps)
+
+
 def test_measuring_does_not_disturb_training():
     quiet, noisy = training(evaluation_epochs=(2,)), training(evaluation_epochs=(0.2, 0.4, 1, 2))
     for run in (quiet, noisy):
