@@ -587,6 +587,16 @@ paper.figure(
     printed="As for MNIST.",
 )
 
+# %%
+paper.figure(
+    "fig18_networks",
+    ["alignment-of-*"],
+    title="Fig. 18 · other networks",
+    see="K μ, by which the decoupled value is 1 for any number K of outputs, of convolutional networks on CIFAR-10 and "
+    "of ten outputs on MNIST, along training and over the size of the network where all have come to the same loss.",
+    printed="The print has pictures for CIFAR-10 without text; which networks they are of is not said.",
+)
+
 # %% [markdown]
 # Not because all examples are fitted equally well, says the lecture, but because their gradients have similar norms.
 # For linear networks and random features alignment is a proposition, over all parameters.
@@ -633,6 +643,15 @@ paper.figure(
     "on 1,000 images the norm is nearest to the bound at 16, not at 2, and gradient descent's own (green) is far "
     "above.",
     printed="The print's networks and settings are not stated.",
+)
+
+# %%
+paper.figure(
+    "size_independence_networks",
+    ["convolutional-norm-*"],
+    title="The Frobenius norm over the size of other networks",
+    see="‖H‖_F of solutions of SGD with batches of 20 at one loss, over the number of parameters.",
+    printed="As for the figure before.",
 )
 
 # %% [markdown]

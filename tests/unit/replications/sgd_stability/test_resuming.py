@@ -7,6 +7,7 @@ import pytest
 from common.datasets import Dataset
 from replications.sgd_stability import (
     alignment,
+    alignment_networks,
     bad_minimum,
     controls,
     edge_of_stability,
@@ -56,6 +57,8 @@ RUNS: dict[str, tuple[Any, Dataset, dict[str, Any]]] = {
                                        "learning_rate": 0.05}),
     "size": (size_independence, TINIEST, {"dataset": "mnist", "examples": 20, "width": 5, "longest": 30, "often": 10,
                                           "trajectory": 5}),
+    "networks": (alignment_networks, TINIEST, {"dataset": "mnist", "kind": "fully_connected", "examples": 10,
+                                               "width": 5, "batch_size": 5, "measured": (0, 20, 40)}),
     "shift": (landscape_shift, TINIEST, {"examples": 10, "width": 5, "batch_size": 5, "longest": 30, "often": 10}),
 }  # fmt: skip
 
