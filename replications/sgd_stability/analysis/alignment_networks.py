@@ -39,11 +39,11 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         course = part[part["width"] == middle].assign(step=part["step"].clip(lower=10))
         at_all = course.groupby("step")["run"].nunique()
         course = course[course["step"].isin(at_all[at_all == at_all.max()].index)]
-        ticks = sorted(round(value) for value in ends["thousands"].unique())
+        ticks = sorted(ends["thousands"].unique().round(1))
         mean_bands(left, course, "step", {"mu": "K μ"}, markers=True)
         mean_bands(right, ends, "thousands", {"mu": "K μ"}, markers=True)
-        mean_bands(norm, ends, "thousands", {"frobenius": r"$\|H\|_F$"}, log=True, markers=True)
-        norm.set_yscale("log")
+        mean_bands(norm, ends, "thousands", {"frobenius": r"$\|H\|_F$"}, markers=True)
+        norm.set_ylim(bottom=0)
         for axes in (left, right):
             reference_line(axes, y=1.0, label="Σ = 2L G")
             axes.set_ylim(bottom=0)
