@@ -20,14 +20,16 @@ metrics = minimum_metrics
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """`fig16` and `full_criterion`."""
     table = with_settings(records)
-    return say_reduced({"fig16": _diagram(table), "full_criterion": criterion_figure(table)}, records)
+    drawn = {"fig16": _diagram(table, str(records["dataset"].iloc[0])), "full_criterion": criterion_figure(table)}
+    return say_reduced(drawn, records)
 
 
-def _diagram(table: pd.DataFrame) -> Figure:
+def _diagram(table: pd.DataFrame, dataset: str) -> Figure:
     """Fig. 16: (a, s) by batch size, each with its stable region."""
     part, rate = table, float(table["learning_rate"].iloc[0])
     n = int(part["training_images"].iloc[0])
     figure, axes = subplots(size=(5.6, 5.2))
+    reported = PUBLISHED if dataset == "fashion_mnist" and rate == 0.5 else {}
     sizes = sorted(part["batch_size"].unique(), reverse=True)
     shown = [size for size in sizes if size in (n, 50, 25, 10, 6, 4)]
     for size, colour, marker in zip(shown, PALETTE, MARKERS, strict=False):
@@ -36,29 +38,30 @@ def _diagram(table: pd.DataFrame) -> Figure:
         points(axes, own, "sharpness", "non_uniformity", color=colour, label=label, marker=marker)
         if size < n:
             _region(axes, rate, n, size, colour)
-        published = PUBLISHED.get(1000 if size == n else size)
-        if published and rate == 0.5:
+        published = reported.get(1000 if size == n else size)
+        if published:
             axes.plot(
                 *published, marker, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1.4, markersize=13
             )
-    axes.plot(
-        [],
-        [],
-        "o",
-        markerfacecolor="none",
-        markeredgecolor="grey",
-        markeredgewidth=1.4,
-        markersize=13,
-        label="the authors' means (n = 1,000)",
-    )
+    if reported:
+        axes.plot(
+            [],
+            [],
+            "o",
+            markerfacecolor="none",
+            markeredgecolor="grey",
+            markeredgewidth=1.4,
+            markersize=13,
+            label="the authors' means (n = 1,000)",
+        )
     axes.plot([], [], color="grey", linewidth=1.4, label="a, s on the same direction: (6) = 1")
     reference_line(axes, x=2 / rate, label="2/η")
     axes.set(
-        title=f"Fig. 16 · minima that SGD selects, η = {rate:g}",
+        title=f"Fig. 16 · minima that SGD selects, η = {rate:g}{', CIFAR-10' if dataset == 'cifar10' else ''}",
         xlabel="sharpness a = λ₁(H)",
         ylabel="non-uniformity s",
         xlim=(0, 2.35 / rate),
-        ylim=(0, max(part["non_uniformity"].max(), 13.5 if rate == 0.5 else 0) * 1.08),
+        ylim=(0, max(part["non_uniformity"].max(), 13.5 if reported else 0) * 1.08),
     )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
