@@ -543,7 +543,7 @@ paper.figure(
     ["fig16-cifar10-*"],
     title="Fig. 16 · minima on CIFAR-10",
     see="The same of a small VGG on two classes of CIFAR-10.",
-    printed="The learning rate of the print's second data set is in no text; ours is one of Table 1.",
+    printed="Learning rate and batch sizes as in the authors' results, whose means are the large open markers.",
 )
 
 # %%
