@@ -44,10 +44,11 @@ def _one_line(run: Parameters, context: RunContext, data: Dataset) -> None:
     test = data.test.subset(len(data.test), seed="interpolation")  # MNIST's first half is harder than its second
     count = run.evaluated_images
     splits = {"training": first(training_split(run, data), count), "test": first(test, count)}
-    ends = [context.artifact(run, arm, "weights")[run.ends] for arm in ("small", "large")]
-    if not all(bool(end.isfinite().all()) for end in ends):
+    kept = [context.artifact(run, arm, "weights") for arm in ("small", "large")]
+    if not all(run.ends in weights for weights in kept):
         context.diverged(run, "one of the two networks never passed the training loss of the comparison")
         return
+    ends = [weights[run.ends] for weights in kept]
     network = untrained(run.architecture, data.train.inputs[0].numel(), run.hidden).to(context.device)
     for alpha in torch.linspace(-1, 2, run.points, dtype=torch.float64).tolist():
         set_flat(network, (1 - alpha) * ends[0] + alpha * ends[1])

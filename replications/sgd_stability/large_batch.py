@@ -1,6 +1,5 @@
 """Tables 1, 2 and 4 of Keskar et al.: accuracy and ε-sharpness after ADAM with small and large batches."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,7 +75,7 @@ class _Training:
         self.adam = torch.optim.Adam([self.members.weights], lr=self.setting.learning_rate, fused=True)
         self.epoch = 0
         self.crossed = [False] * len(runs)
-        self.at_crossing = torch.full_like(torch.stack(self.initial), math.nan)
+        self.at_crossing = torch.zeros_like(torch.stack(self.initial))
 
     def state(self) -> dict[str, Any]:
         return {
@@ -136,14 +135,16 @@ class _Training:
     def finish(self) -> None:
         """Measure everything at the end and keep the weights, flat in the order of the network's parameters.
 
-        `crossing` are those at the first passing of `crossing_loss`, nan where a run never passed it.
+        `crossing` are those at the first passing of `crossing_loss`, if there was one.
         """
         for member, run in enumerate(self.runs):
             network = self.members.module(member)
             if not bool(self.members.weights[member].isfinite().all()):
                 self.context.diverged(run, f"weights not finite after {self.setting.epochs} epochs")
                 continue
-            kept = {"initial": self.initial[member], "weights": flat(network), "crossing": self.at_crossing[member]}
+            kept = {"initial": self.initial[member], "weights": flat(network)}
+            if self.crossed[member]:
+                kept["crossing"] = self.at_crossing[member]
             self.context.save(run, "weights", kept)
             self._record(member, "end", network, float(self.setting.epochs))
 

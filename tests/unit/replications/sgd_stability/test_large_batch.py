@@ -54,7 +54,7 @@ def test_a_run_is_measured_where_it_first_passes_the_crossing_loss() -> None:
     assert "sharpness_0.0005" not in crossing
     never = trained("small", seeds=1, epochs=60, crossing_loss=0.0, learning_rate=0.01)
     assert [row["kind"] for row in never.rows] == ["end"]
-    assert bool(never.artifacts[0].tensors["crossing"].isnan().all())
+    assert set(never.artifacts[0].tensors) == {"initial", "weights"}
 
 
 def test_the_weights_of_the_crossing_have_its_loss() -> None:
