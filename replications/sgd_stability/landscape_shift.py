@@ -97,7 +97,7 @@ def way_between(
     own, across, other = kernel[:count, :count], kernel[:count, count:], kernel[count:, count:]
     at = {name: weight.detach() for name, weight in start.named_parameters()}
     way = {name: weight.detach() - at[name] for name, weight in end.named_parameters()}
-    _, change = jvp(lambda weights: functional_call(start, weights, (inputs[:count],))[:, 0], (at,), (way,))
+    change = jvp(lambda weights: functional_call(start, weights, (inputs[:count],))[:, 0], (at,), (way,))[1]
     length = sum(float(part.square().sum()) for part in way.values())
     before = layered.errors.square()
     with torch.no_grad():
