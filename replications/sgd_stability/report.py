@@ -218,7 +218,7 @@ paper.figure(
     "fig7_remark",
     ["fig7-remark-*"],
     title="Fig. 7, remark · the way to a test minimum",
-    see="Left: how much of the squared way lies where the training loss does not change at all, beside a random "
+    see="Left: how much of the squared way lies where the training loss has no curvature at its minimum, beside a random "
     "combination of the same gradients. Right: what the training loss rises by on the way, of what the test loss falls "
     "by; in the picture of a shift that would be all of it (dashed).",
     printed="The lecture has no figure of it.",
@@ -666,7 +666,8 @@ paper.figure(
     "size_independence_networks",
     ["convolutional-norm-*"],
     title="The Frobenius norm over the size of other networks",
-    see="‖H‖_F of solutions of SGD with batches of 20 at one loss, over the number of parameters.",
+    see="‖H‖_F of solutions of SGD with batches of 20 at one loss: with convolutions it stays from 1,800 to 95,000 "
+    "parameters, with ten outputs it grows by an eighth over a factor of twenty.",
     printed="As for the figure before.",
 )
 
