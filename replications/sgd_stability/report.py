@@ -218,9 +218,9 @@ paper.figure(
     "fig7_remark",
     ["fig7-remark-*"],
     title="Fig. 7, remark · the way to a test minimum",
-    see="Left: how much of the squared way lies where the training loss has no curvature at its minimum, beside a random "
-    "combination of the same gradients. Right: what the training loss rises by on the way, of what the test loss falls "
-    "by; in the picture of a shift that would be all of it (dashed).",
+    see="Left: how much of the squared way lies where the training loss has no curvature at its minimum, beside a "
+    "random combination of the same gradients. Right: what the training loss rises by on the way, of what the test "
+    "loss falls by; in the picture of a shift that would be all of it (dashed).",
     printed="The lecture has no figure of it.",
 )
 
