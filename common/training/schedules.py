@@ -35,5 +35,4 @@ def constant_then_linear(share: float, decay_from: float) -> float:
         >>> constant_then_linear(0.9, 1)
         1.0
     """
-    left, falling = 1 - share, 1 - decay_from
-    return 1.0 if left >= falling else left / falling
+    return constant(share) if decay_from == 1 else linear_decay(share, hold=decay_from, end=1, floor=0)

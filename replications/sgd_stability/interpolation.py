@@ -19,8 +19,8 @@ class Parameters(ClassifierParameters):
 
     ends: Literal["weights", "crossing"] = Field(
         "weights",
-        description="networks after training, or where each first passed the same training loss (D42)",
-        source=KESKAR,
+        description="networks after training, or where each first passed the same training loss",
+        source=f"{KESKAR}; the latter our choice, D42",
     )
     points: int = Field(25, ge=4, description="values of α from −1 to 2", source=KESKAR)
     evaluated_images: int = Field(
