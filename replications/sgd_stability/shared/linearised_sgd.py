@@ -82,7 +82,10 @@ class LinearisedSGD:
         return smallest
 
     def radius(self, iterations: int = 400) -> float:
-        """Growth of E[e eᵀ] a step in the long run: the mean square is unstable if above 1.
+        """Growth of E[e eᵀ] a step, after so many from C = I: the mean square is unstable if above 1.
+
+        Above 1 it is the largest eigenvalue of a step. Below, it has not settled after 400: the eigenvalue is then close to
+        that of descent in its slowest direction, (1 − 2ηκ/n)² with κ the least eigenvalue of K, and this underestimates it.
 
         C ← (I − 2ηK/n) C (I − 2ηK/n) + 4η² c (K diag(C) K/n − K C K/n²), iterated from C = I until C changes by
         rounding alone. As C is symmetric, two products of matrices do: M = KC, and the factor of all that stands
@@ -117,7 +120,7 @@ class LinearisedSGD:
 def expected_losses(sgd: LinearisedSGD, errors: torch.Tensor, steps: int) -> list[float]:
     """E[L_t] for t = 0 … steps from `errors` [n], exact: the second moment, started at e eᵀ, as in `radius`.
 
-    It grows by `LinearisedSGD.radius` a step in the long run.
+    Where it grows, it does by `LinearisedSGD.radius` a step in the long run.
     """
     pull, noise = 2 * sgd.learning_rate / sgd.count, 4 * sgd.learning_rate**2 * sgd.noise_scale
     moment = torch.outer(errors, errors)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from common.training import FullyConnectedEnsemble
-from replications.sgd_stability.shared.layered_hessians import LayeredHessians
+from replications.sgd_stability.shared.layered_hessians import LayeredHessians, criterion_ratio
 from replications.sgd_stability.shared.linearised_sgd import LinearisedSGD, alignment, expected_losses
 from tests.unit.replications.sgd_stability.samples import generator, regression
 
@@ -51,6 +51,16 @@ def test_a_linearised_step_is_a_step_of_a_linear_network():
     torch.testing.assert_close(sgd.step(errors, chosen), after, rtol=0, atol=1e-12)
     hessian = 2 / 6 * torch.linalg.eigvalsh(sgd.kernel)
     assert sgd.hessian_norm == pytest.approx(float(hessian.norm()))
+
+
+def test_a_minimum_that_breaks_the_full_criterion_may_be_stable():
+    kernel = torch.tensor([[1, 0.5], [0.5, 0.5]], dtype=torch.float64)  # two examples
+    sgd = LinearisedSGD(kernel, 1.1, 1)
+    criterion = criterion_ratio(kernel, 1, learning_rate=1.1, batch_size=1, generator=generator(0), relative_error=1e-6)
+    assert criterion.value == pytest.approx(1.1)
+    assert sgd.radius() < 0.95
+    losses = expected_losses(sgd, torch.tensor([1, 0.1], dtype=torch.float64), 200)
+    assert losses[1] > losses[0] > 1e4 * losses[-1]
 
 
 def test_radius_is_the_spectral_radius_of_the_second_moment_and_is_above_one_where_the_criterion_of_one_step_is_far():
