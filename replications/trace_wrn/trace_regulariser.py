@@ -1,4 +1,4 @@
-"""Tables 7 to 9: L + γ ‖w‖² + η Tr G with one probe, against η = 0, and with the Hessian in place of G."""
+"""Tables 7 to 9: L + η Tr G with one probe and weight decay γ, against η = 0, and with the Hessian in place of G."""
 
 from collections.abc import Sequence
 from typing import Literal
