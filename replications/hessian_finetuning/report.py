@@ -142,7 +142,8 @@ paper.figure(
         "fig2-text-measure-says-something",
         "fig2-text-measure-exceeds-the-gap",
     ],
-    see="On sentences the gap rises with the measure, on images it falls.",
+    see="On sentences the gap rises with the measure, over training points, on images it falls. That over test points, "
+    "of which rules below speak, is not drawn.",
     printed="The talk names the seven methods; its text states neither networks nor data. We take two; the four "
     "strengths of each method, and with them the spread, are ours.",
 )
@@ -153,7 +154,8 @@ paper.figure(
     see="Each method at the strength that has the lowest validation loss in its seed. On images label smoothing "
     "and mixup have the largest gaps, at workstation scale with the smallest measures. Equal gradients leave SAM half "
     "the steps of the others.",
-    printed="The talk gives no strengths; how they are chosen is ours.",
+    printed="The talk gives no strengths; how they are chosen is ours, and for half of the methods it is an end of the "
+    "four that were tried (D11).",
 )
 
 # %% [markdown]
