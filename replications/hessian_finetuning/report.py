@@ -100,7 +100,6 @@ paper.figure(
         "theorem1-is-*",
         "theorem1-over-fresh-points-*",
         "theorem1-below-mcallester*",
-        "mcallester-*",
     ],
     see="All three bounds lie near or above C, Theorem 1's at workstation scale 17 times or more above the mean gap. "
     "McAllester's and Catoni's are those of blind guessing, whatever the depth, and there six times or more above it. "
