@@ -395,8 +395,8 @@ paper.figure(
 # Algorithm 1 takes the gradient at $w + u$, with $u$ as wide as the curvature allows, $\sigma_i =
 # \min\big(1/(\log(1+e)\sqrt{\eta (h_i + \rho_i\kappa_i)}),\; \kappa_i\big)$ in epoch $e$, and only where the last
 # gradient was small. The paper finds that this acts as a regulariser, and compares it with unperturbed training only.
-# We add isotropic noise of the same norm, weight decay, and smaller $\gamma$. It is run from workstation scale on, there
-# with a network far thinner than the paper's: what holds of WRN-58-3 is settled at paper scale.
+# We add isotropic noise of the same norm, weight decay, and smaller $\gamma$. It is run from workstation scale on,
+# there with a network far thinner than the paper's: what holds of WRN-58-3 is settled at paper scale.
 
 # %%
 paper.figure(
