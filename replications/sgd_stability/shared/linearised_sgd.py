@@ -84,8 +84,8 @@ class LinearisedSGD:
     def radius(self, iterations: int = 400) -> float:
         """Growth of E[e eᵀ] a step, after so many from C = I: the mean square is unstable if above 1.
 
-        Above 1 it is the largest eigenvalue of a step. Below, it has not settled after 400: the eigenvalue is then close
-        to that of descent in its slowest direction, (1 − 2ηκ/n)² with κ the least eigenvalue of K, and this is less.
+        Above 1 it is the largest eigenvalue of a step. Below, it has not settled after 400: the eigenvalue is close to
+        that of descent in its slowest direction, (1 − 2ηκ/n)² with κ the least eigenvalue of K, and this is less.
 
         C ← (I − 2ηK/n) C (I − 2ηK/n) + 4η² c (K diag(C) K/n − K C K/n²), iterated from C = I until C changes by
         rounding alone. As C is symmetric, two products of matrices do: M = KC, and the factor of all that stands
