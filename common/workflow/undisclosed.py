@@ -17,7 +17,7 @@ from common.experiments.scales import SCALES
 from common.workflow.earlier_claims import entries_at
 
 _KEPT = tuple(name for name in FormerRule.model_fields if name not in IN_WORDS)
-_NONE: dict[str, Any] = {"polarity": "claim", "decidable_from": "laptop"}
+_NONE: dict[str, Any] = {"polarity": "claim", "decidable_from": "laptop", "may_miss_regime": 0}
 
 
 def undisclosed(replication: Replication) -> Iterator[str]:

@@ -251,6 +251,11 @@ def test_a_claim_that_changed_after_its_evidence_was_published_is_named_until_it
     assert len(named()) == 1
     committed.edit("claims.yaml", "{'below': 0}", "{'below': 7}")
     assert named() == []
+    committed.edit("claims.yaml", "accept: {below: 9}", "accept: {below: 9}\n  may_miss_regime: 1")
+    committed.commit("one may miss it")
+    assert len(named()) == 1
+    committed.edit("claims.yaml", "{'below': 7}", "{'below': 7}, 'may_miss_regime': 0")
+    assert named() == [], "none could, where the rule did not say"
 
 
 def test_a_claim_that_is_gone_after_its_evidence_was_published_is_named_until_something_keeps_it(
