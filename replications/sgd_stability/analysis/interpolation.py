@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import mean_bands, note, reference_line, subplots
+from common.figures import mean_bands, reference_line, subplots
+
+from .large_batch import note_size
 
 TINY = 1e-10
 FITTED = 0.02
@@ -58,6 +60,5 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     axes[0].set(ylabel="cross-entropy (nats)", title=title)
     axes[1].set(xlabel="α: 0 is the small-batch network, 1 the large-batch one", ylabel="accuracy (%)")
     axes[1].legend(loc="lower center")
-    images = int(rows["training_images"].iloc[0])
-    note(figure, f"{images:,} training images, smaller network (D40, D41)", "reduced")
+    note_size(figure, network, int(rows["training_images"].iloc[0]))
     return {"fig6": figure}

@@ -57,16 +57,18 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     network = str(records["network"].iloc[0])
     rows = records[(records["network"] == network) & records["arm"].isin(ARMS)]
     drawn = {"table4": _sharpness(rows, network), "table2": _accuracies(rows, network)}
-    images, full = int(rows["training_images"].iloc[0]), IMAGES[network]
-    smaller = ", smaller network (D40, D41)" if network == "F1" else " (D41)"
-    text = f"{images:,} of {full:,} training images{smaller}"
     for figure in drawn.values():
-        note(
-            figure,
-            text if images < full else "no batch normalisation (D40)",
-            "reduced" if images < full else "deviation",
-        )
+        note_size(figure, network, int(rows["training_images"].iloc[0]))
     return drawn
+
+
+def note_size(figure: Figure, network: str, images: int) -> None:
+    """Say of how many training images the networks are, or what else of them differs."""
+    if images == IMAGES[network]:
+        note(figure, "no batch normalisation (D40)", "deviation")
+        return
+    smaller = ", smaller network (D40, D41)" if network == "F1" else " (D41)"
+    note(figure, f"{images:,} of {IMAGES[network]:,} training images{smaller}", "reduced")
 
 
 def _sharpness(rows: pd.DataFrame, network: str) -> Figure:
