@@ -541,7 +541,7 @@ paper.figure(
 # Hessians, $s^2 = \lambda_1(\Sigma)$ with $\Sigma = \frac1n \sum_i H_i^2 - H^2$. With many weights the lecture puts
 # the **full criterion**
 #
-# $$\lambda_{\max}\Big\{(I - \eta H)^2 + \frac{\eta^2 (n - B)}{B(n - 1)}\, \Sigma\Big\} \le 1$$
+# $$\lambda_{\max}\left\{(I - \eta H)^2 + \frac{\eta^2 (n - B)}{B(n - 1)}\, \Sigma\right\} \le 1$$
 #
 # in the place of (6), and draws what it needs: $a \le 2/\eta$ and $s \le \frac1\eta \sqrt{B(n-1)/(n-B)}$. With one
 # weight (6) says where the minimum is stable. With many the full criterion suffices for it and is not needed: then no
