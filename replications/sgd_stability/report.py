@@ -107,7 +107,7 @@ paper.figure(
     ["fig6-loss-*", "fig6-outward-rise", "fig6-a-barrier-*"],
     see="Loss and accuracy on the line through a small-batch network (α = 0) and a large-batch network (α = 1). The "
     "training loss is flat around the first and bends up at the second (the axis is logarithmic), on all of MNIST some "
-    "thousand times as much, though the second end is fitted closer there.",
+    "thousand times as much, though in eight of ten seeds the second end is fitted closer there.",
     printed="The print is of another network, on a linear axis. On the 6,000 images of laptop scale the loss at the "
     "second end is 700 times that at the first, and near a fit the curvature of cross-entropy falls with the loss.",
 )
@@ -126,9 +126,9 @@ paper.figure(
 # %% [markdown]
 # The ε-sharpness of Keskar et al. is the largest rise of the loss in a small box, in a random subspace of 100
 # dimensions. After equally many epochs the small batches have taken 24 times as many steps. On 6,000 images they then
-# fit much closer; on all of MNIST the large ones do, and the noise of the small ones leaves 0.05 to 0.3 % of the labels
-# wrong. Near a fit cross-entropy flattens with the loss itself, so we also compare where each run first passes the same
-# training loss.
+# fit much closer; on all of MNIST the large ones do, in eight of ten seeds, and the small ones end with 0.05 to 0.3 %
+# of the labels wrong. Near a fit cross-entropy flattens with the loss itself, so we also compare where each run first
+# passes the same training loss.
 
 # %%
 paper.figure(
@@ -152,7 +152,7 @@ paper.figure(
     "table2",
     ["table2-small-batches-test-better"],
     title="Table 2 · training and test accuracy",
-    see="Both arms fit the training images, but for spikes of ADAM at the end of two large-batch runs. On test images "
+    see="Both arms fit the training images, but for two large-batch runs. On test images "
     "of all of MNIST the small batches lie 0.3 points ahead, which six unseen seeds do not decide; with 6,000 images "
     "they are ahead in every seed, by accuracy, and their test loss is higher in every seed.",
     printed="Diamonds are Table 2's means, 0.2 points apart on the test images.",
