@@ -1,5 +1,7 @@
 """Metrics of minima that SGD selected, and how near they are to the bounds of stability: Figs. 16 and 17."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -7,6 +9,13 @@ from matplotlib.figure import Figure
 from common.figures import MARKERS, PALETTE, log_axis, note, points, reference_line, subplots
 
 MEASURES = ["sharpness", "non_uniformity", "criterion", "test_accuracy"]
+FULL = "full criterion, largest η(H² + cΣ) over 2H"
+CONDITIONS = {
+    "sharpness_ratio": "a over 2/η",
+    "non_uniformity_ratio": "s over (1/η)√(B(n−1)/(n−B))",
+    "criterion": FULL,
+}
+"""What `criterion_figure` draws of the selection diagram, by column."""
 
 
 def minimum_metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -50,13 +59,8 @@ def say_reduced(figures: dict[str, Figure], records: pd.DataFrame) -> dict[str, 
     return figures
 
 
-def criterion_figure(table: pd.DataFrame) -> Figure:
-    """How near each minimum is to each of three bounds, by batch size."""
-    names = {
-        "sharpness_ratio": "a over 2/η",
-        "non_uniformity_ratio": "s over (1/η)√(B(n−1)/(n−B))",
-        "criterion": "full criterion, largest η(H² + cΣ) over 2H",
-    }
+def criterion_figure(table: pd.DataFrame, names: Mapping[str, str] = CONDITIONS) -> Figure:
+    """How near each minimum is to each of three bounds, by batch size; `names` are columns and their labels."""
     rates = sorted(table["learning_rate"].unique(), reverse=True)
     figure, panels = subplots(len(rates), 1, size=(5.6, 1.0 + 2.9 * len(rates)), sharex=True, squeeze=False)
     for axes, rate in zip(panels[:, 0], rates, strict=True):
