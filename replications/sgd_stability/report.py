@@ -298,7 +298,8 @@ paper.figure(
 
 # %% [markdown]
 # "Let us criticize this theorem", say the slides, and rightly: as long as the network works under its noise, the bound
-# is more than twice the largest loss, and where it is lowest it is a bound of networks that guess.
+# is a third above the largest loss or more, and where it is lowest it is a bound of networks that guess. On all
+# of MNIST it is larger for small batches than for large ones, though those are the sharper.
 #
 # ## When flatness implies generalisation
 # At an interpolating minimum of the squared loss the Hessian is $G = \frac1n \sum_i g_i g_i^\top$ with the gradients
