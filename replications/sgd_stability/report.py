@@ -398,17 +398,19 @@ paper.figure(
     "fig8_without_bias",
     ["without-bias-*", "decayed-sgd-*"],
     title="Fig. 8 without bias, and SGD with weight decay",
-    see="Trace and test error along training, of SAM with and without a bias, of SGD and gradient descent without one, "
-    "and of SGD with a bias and weight decay.",
+    see="Without a bias SAM (green) comes to almost no test error, with one (blue) it stays at 28 %, though at a lower "
+    "trace. Weight decay does as well as that: gradient descent without a bias and SGD with one err nowhere, at three "
+    "times the least trace. Without either SGD and gradient descent fit all labels and err on two fifths.",
     printed="Not in the lecture; the source of its figure has networks without bias trained by SAM and by gradient "
-    "descent with weight decay, and both generalise.",
+    "descent with weight decay, and both generalise, as here.",
 )
 
 # %%
 paper.figure(
     "fig8_without_bias_training_loss",
     title="Fig. 8 without bias · training loss",
-    see="Training loss of the same six arms: a run is judged where it is below 0.05 and no label is wrong.",
+    see="Training loss of the same six arms. All are judged: no label is wrong, and the loss is below 0.05. SAM and "
+    "weight decay keep theirs up, near 7e-4 and 6e-3.",
 )
 
 # %% [markdown]

@@ -92,7 +92,8 @@ def training_curves(trained: pd.DataFrame, labels: dict[str, str]) -> dict[str, 
     width, epochs = int(trained["width"].iloc[0]), int(trained["epochs"].iloc[0])
     dimension, examples = int(trained["dimension"].iloc[0]), int(trained["examples"].iloc[0])
     if width < 500 or epochs < 200_000:
-        text = f"d = {dimension}, n = {examples}, width {width} instead of 500, {epochs:,} epochs of SAM (D26)"
+        fewer = " instead of 500" if width < 500 else ""
+        text = f"d = {dimension}, n = {examples}, width {width}{fewer}, {epochs:,} epochs of SAM (D26)"
         for figure in (both, alone):
             note(figure, text, "reduced")
     return {"fig8": both, "fig8_training_loss": alone}
