@@ -49,6 +49,7 @@ DISCRETE = {
     "pacgen/toy_landscape/training_error_*": "a share of a hundred points",
     "pacgen/toy_landscape/population_error_*": "a share of twenty thousand fresh points",
     "sgd_stability/gd_against_sgd*/chosen_*": "one of a few candidates",
+    "sgd_stability/pac_bayes_flatness/free_best": "set by the number of images where no rise of the loss is found",
     "sgd_stability/pac_bayes_theorem/*": "a share of draws",
 }
 
