@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Cells:
         """How many seeds are complete."""
         return len(self.arms[0])
 
-    @property
+    @cached_property
     def used(self) -> pd.DataFrame:
         """The rows of complete seeds."""
         labels = np.concatenate([np.asarray(arm).ravel() for arm in self.arms])
@@ -66,6 +67,12 @@ class Cells:
             return self, 0
         arms = tuple(arm[kept] for arm in self.arms)
         return replace(self, arms=arms, seeds_expected=self.seeds_expected - missed), missed
+
+    def without(self, seed: int) -> "Cells":
+        """The cells of the other seeds."""
+        seeds = self.rows[SEED]
+        arms = tuple(arm[seeds.loc[arm[:, 0]].to_numpy() != seed] for arm in self.arms)
+        return replace(self, rows=self.rows[seeds != seed], arms=arms, seeds_expected=self.seeds_expected - 1)
 
     def values(self, name: str, arm: int = 0) -> Array:
         """A metric's values (NaN where a run has none), or a setting axis's, as seeds × settings."""
@@ -124,6 +131,8 @@ def numbers(column: "pd.Series[Any]") -> Array:
     Raises:
         UserError: the column holds text.
     """
+    if pd.api.types.is_float_dtype(column.dtype):
+        return column.to_numpy(dtype=float)
     try:
         return np.asarray(pd.to_numeric(column.astype(object).where(column.notna(), np.nan)), dtype=float)
     except (TypeError, ValueError):
@@ -132,7 +141,8 @@ def numbers(column: "pd.Series[Any]") -> Array:
 
 def select(claim: Claim, table: pd.DataFrame, axes: Sequence[str]) -> Cells:
     """The cells of `claim` in a table with one row per expected run."""
-    table = table.reset_index(drop=True).copy()  # in one piece, for tables that were made column by column
+    read = {*BOOKKEEPING, *axes, *claim.estimate.variables()}
+    table = table[[name for name in table.columns if name in read]].reset_index(drop=True)
     table[DIVERGED] = table["outcome"] == "diverged"
     over = setting_axes(claim, axes)
     counted = SEED if claim.estimate.stochastic else None
@@ -166,7 +176,8 @@ def matching(table: pd.DataFrame, selection: Selection) -> pd.DataFrame:
     """The rows with these axis values."""
     keep = np.ones(len(table), dtype=bool)
     for axis, value in selection.items():
-        keep &= np.array([same_value(value, cell) for cell in table[axis]], dtype=bool)
+        codes, cells = pd.factorize(table[axis], use_na_sentinel=False)
+        keep &= np.array([same_value(value, cell) for cell in cells], dtype=bool)[codes]
     return table[keep]
 
 

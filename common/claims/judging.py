@@ -118,10 +118,11 @@ def _turns_without(
     """The seeds without any one of which the verdict would be another."""
     if verdict not in (REPRODUCED, CONTRADICTED) or not claim.estimate.stochastic:
         return []
+    cells = select(claim, table, axes)
     return [
         int(seed)
-        for seed in sorted(table[SEED].unique())
-        if _decide(claim, table[table[SEED] != seed], axes, scale, fewest=MINIMAL_SEEDS - 1).verdict != verdict
+        for seed in sorted(cells.rows[SEED].unique())
+        if _decide_of(claim, cells.without(seed), scale, fewest=MINIMAL_SEEDS - 1).verdict != verdict
     ]
 
 
@@ -143,14 +144,16 @@ def _before(amendment: Amendment, claim: Claim, table: pd.DataFrame, axes: Seque
     return {**entry, **measured, "verdict": found.verdict, "reason": found.reason}
 
 
-def _decide(
-    claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str, *, fewest: int = MINIMAL_SEEDS
-) -> _Decision:
+def _decide(claim: Claim, table: pd.DataFrame, axes: Sequence[str], scale: str) -> _Decision:
     if not len(table):
         return _Decision(NOT_RUN, f"{claim.experiment} has no run at scale {scale}.")
     cells = select(claim, table, axes)
     if absent := _absent(claim, cells, table, scale):
         return _Decision(NOT_RUN, absent)
+    return _decide_of(claim, cells, scale)
+
+
+def _decide_of(claim: Claim, cells: Cells, scale: str, *, fewest: int = MINIMAL_SEEDS) -> _Decision:
     cells, outside = cells.in_regime(claim.may_miss_regime)
     stochastic = claim.estimate.stochastic
     incomplete = _incomplete(cells, stochastic)

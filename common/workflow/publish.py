@@ -36,6 +36,7 @@ from common.workflow.rules import (
     rules,
     rules_at,
     since,
+    worded_at,
 )
 from common.workflow.state import Folders, RunState, analysis_is_current, run_states
 
@@ -248,13 +249,18 @@ def _check_older(
     Args:
         runs: axes and values of each, by the commit that they were computed from.
         analysis: records and metrics of the runs; then metrics of other code that are the same numbers are no change.
-        published_by: verdicts whose rules stand for those of a commit that this history does not hold (any more).
+        published_by: where claims.yaml alone is compared: verdicts whose rules stand for those of a commit that this
+            history does not hold (any more).
     """
+    if not claims:
+        return
     for commit, computed in sorted(runs.items()):
-        if published_by is not None and git(replication.root, "cat-file", "-e", f"{commit}^{{commit}}") is None:
+        if published_by is None:
+            then = rules_at(replication, commit, scale)
+        elif git(replication.root, "cat-file", "-e", f"{commit}^{{commit}}") is None:
             then = {name: Rule(**entry["decided_by"]) for name, entry in published_by.items() if "decided_by" in entry}
         else:
-            then = rules_at(replication, commit, scale)
+            then = worded_at(replication, commit)
         table, former = pd.DataFrame(computed), None
         for claim in claims:
             before = of(claim, then)

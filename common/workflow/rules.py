@@ -104,7 +104,12 @@ def rules_at(replication: Replication, commit: str, scale: str) -> dict[str, Rul
         try:
             return rules(find(root, replication.name), scale, claims.values())
         except UserError:
-            return {name: Rule(claim_digest(claim)) for name, claim in claims.items()}
+            return worded_at(replication, commit)
+
+
+def worded_at(replication: Replication, commit: str) -> dict[str, Rule]:
+    """What claims.yaml of a commit says of each claim; no digests of metrics and settings."""
+    return {name: Rule(claim_digest(claim)) for name, claim in claims_at(replication, commit).items()}
 
 
 _FORMER_METRICS = """
