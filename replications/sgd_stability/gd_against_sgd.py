@@ -17,6 +17,8 @@ from common.experiments import DatasetName, ExperimentParameters, Field, RunCont
 from common.models import SmallVGG
 from common.training import Batches, FullyConnectedEnsemble, ModuleEnsemble
 
+from .shared.gradient_penalty import penalised_gradient
+
 GEIPING = "Geiping et al. 2022, as quoted in Fig. 4"
 
 
@@ -170,10 +172,11 @@ class _Training:
         if not any(self.setting.penalties):
             self.networks.losses_and_gradients(*self.full)
             return self.networks.gradients
-        batches = [self.batches.next(range(len(self.runs))).to(self.inputs.device) for _ in range(self.per_epoch)]
+        drawn = [self.batches.next(range(len(self.runs))).to(self.inputs.device) for _ in range(self.per_epoch)]
+        chosen = torch.stack(drawn, 1)
         for member, run in enumerate(self.owner):
-            parts = [(self.inputs[run, chosen[run]], self.targets[run, chosen[run]]) for chosen in batches]
-            self.networks.gradients[member] = self._penalised(member, parts)
+            images, targets = self.inputs[run, chosen[run]], self.targets[run, chosen[run]]
+            self.networks.gradients[member] = self._penalised(member, images, targets)
         return self.networks.gradients
 
     def _next_batch(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -182,22 +185,31 @@ class _Training:
         own = torch.arange(len(self.runs), device=chosen.device)[:, None]
         return self.inputs[own, chosen][self.owner], self.targets[own, chosen][self.owner]
 
-    def _penalised(self, member: int, batches: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+    def _penalised(self, member: int, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Mean over batches of ∇(L_B + (α/2) ‖∇L_B‖²) = g + α H g, with H g from a difference of gradients.
 
-        One member at a time, so that its weights and gradients stay in a processor's cache.
+        Args:
+            inputs: [batches, images, features].
+            targets: [batches, images].
         """
-        here = _same_kind(self.networks, self.networks.weights[member : member + 1])
-        beside = _same_kind(self.networks, torch.empty_like(here.weights))
-        total = torch.zeros_like(here.weights[0])
-        for inputs, targets in batches:
-            here.losses_and_gradients(inputs, targets)
+        penalty, difference = float(self.penalties[member]), self.setting.difference
+        weights = self.networks.weights[member : member + 1]
+        if isinstance(self.networks, FullyConnectedEnsemble):
+            network = FullyConnectedEnsemble(self.networks.sizes, weights, loss=self.networks.loss)
+            return penalised_gradient(network, inputs, targets, penalty=penalty, difference=difference)
+        here, beside = (
+            ModuleEnsemble(self.networks.make, rows, loss=self.networks.loss)
+            for rows in (weights, torch.empty_like(weights))
+        )
+        total = torch.zeros_like(weights[0])
+        for images, classes in zip(inputs, targets, strict=True):
+            here.losses_and_gradients(images, classes)
             length = float(here.gradients.norm()) or 1.0
-            torch.add(here.weights, here.gradients, alpha=self.setting.difference / length, out=beside.weights)
-            beside.losses_and_gradients(inputs, targets)
-            share = float(self.penalties[member]) * length / self.setting.difference
+            torch.add(here.weights, here.gradients, alpha=difference / length, out=beside.weights)
+            beside.losses_and_gradients(images, classes)
+            share = penalty * length / difference
             total.add_(here.gradients[0], alpha=1 - share).add_(beside.gradients[0], alpha=share)
-        return total / len(batches)
+        return total / len(inputs)
 
     def evaluate(self) -> None:
         """Training loss of every candidate, and its accuracy on the validation and on the test set."""
@@ -248,15 +260,6 @@ class _Training:
             self.velocity.copy_(state["velocity"])
             self.batches.restore(state["batches"])
             self.step = int(state["step"])
-
-
-def _same_kind(
-    networks: FullyConnectedEnsemble | ModuleEnsemble, weights: torch.Tensor
-) -> FullyConnectedEnsemble | ModuleEnsemble:
-    """Networks of the same architecture and loss whose parameters are the rows of `weights`, kept and not copied."""
-    if isinstance(networks, FullyConnectedEnsemble):
-        return FullyConnectedEnsemble(networks.sizes, weights, loss=networks.loss)
-    return ModuleEnsemble(networks.make, weights, loss=networks.loss)
 
 
 def _networks(

@@ -7,28 +7,33 @@ import torch
 from torch import nn
 
 from replications.sgd_stability import gd_against_sgd
+from tests.context import MemoryContext
+from tests.unit.replications.images import random_images
 from tests.unit.replications.sgd_stability.samples import digits_context, records
 
 SMALL: dict[str, Any] = {"dataset": "mnist", "network": "fully_connected", "width": 6, "training_images": 20,
                          "validation_images": 30, "batch_size": 5, "epochs": 2, "record_times": 1}  # fmt: skip
 
 
-def training(seeds: int = 1, **setting: Any) -> gd_against_sgd._Training:
+def training(seeds: int = 1, context: MemoryContext | None = None, **setting: Any) -> gd_against_sgd._Training:
     runs = [gd_against_sgd.Parameters(seed=seed, **{**SMALL, **setting}) for seed in range(seeds)]
-    return gd_against_sgd._Training(runs, digits_context())
+    return gd_against_sgd._Training(runs, context or digits_context())
 
 
-def test_the_gradient_penalty_is_that_of_automatic_differentiation():
-    made = training(batch_size=8, full_batch=True, learning_rates=(0.1,), penalties=(0.2, 0.7), difference=1e-6)
+@pytest.mark.parametrize("network", ["fully_connected", "small_vgg"])
+def test_the_gradient_penalty_is_that_of_automatic_differentiation(network):
+    context = MemoryContext(data=random_images(3, 32)) if network == "small_vgg" else None
+    penalties = {"learning_rates": (0.1,), "penalties": (0.2, 0.7), "difference": 1e-6}
+    made = training(context=context, network=network, batch_size=8, full_batch=True, **penalties)
     made.networks.weights = made.networks.weights.double()
-    made.inputs = made.inputs.double()
-    batches = [torch.tensor([3, 1, 7, 9, 12, 0, 2, 5]), torch.tensor([4, 6, 8, 10, 11, 13, 14, 15])]
-    found = made._penalised(1, [(made.inputs[0, batch], made.targets[0, batch]) for batch in batches])
+    batches = torch.tensor([[3, 1, 7, 9, 12, 0, 2, 5], [4, 6, 8, 10, 11, 13, 14, 15]])
+    inputs, targets = made.inputs.double()[0, batches], made.targets[0, batches]
+    found = made._penalised(1, inputs, targets)
     model = made.networks.module(1).double()
     parameters = list(model.parameters())
     expected = torch.zeros_like(found)
-    for batch in batches:
-        loss = nn.functional.cross_entropy(model(made.inputs[0, batch]), made.targets[0, batch])
+    for images, classes in zip(inputs, targets, strict=True):
+        loss = nn.functional.cross_entropy(model(images), classes)
         slope = torch.autograd.grad(loss, parameters, create_graph=True)
         total = loss + 0.35 * sum(part.square().sum() for part in slope)
         expected += torch.cat([part.flatten() for part in torch.autograd.grad(total, parameters)]) / 2
