@@ -75,6 +75,10 @@ class Chunks(Data):
         """These, whatever the size."""
         return self
 
+    def versions(self) -> list[int]:
+        """Of the tensors that are held, other ones after each write in place; none where they are read again."""
+        return []
+
     def cut(self, most: int) -> "Chunks":
         """The examples of this process, kept, in chunks of at most `most`."""
         shorter = (part for chunk in self for part in parts(chunk, most))
@@ -129,6 +133,15 @@ class KeptChunks(Chunks):
 
     def __iter__(self) -> Iterator[Chunk]:
         return iter(self._chunks)
+
+    def versions(self) -> list[int]:
+        tensors = [tensor for chunk in self._chunks for tensor in (*_tensors(chunk.inputs), chunk.targets)]
+        return [tensor._version for tensor in tensors]
+
+
+def _tensors(inputs: Inputs) -> list[torch.Tensor]:
+    values = inputs.values() if isinstance(inputs, dict) else inputs
+    return [inputs] if isinstance(inputs, torch.Tensor) else list(values)
 
 
 def take(inputs: Inputs, part: slice | torch.Tensor) -> Inputs:
@@ -190,9 +203,15 @@ def cut(inputs: Inputs, targets: torch.Tensor, size: int, device: torch.device, 
     """A batch in chunks of at most `size` examples, counted from `index`."""
     for start in range(0, len(targets), size):
         part = slice(start, start + size)
-        here = map_inputs(take(inputs, part), lambda tensor: tensor.to(device))
-        yield Chunk(index, here, targets[part].to(device))
+        here = map_inputs(take(inputs, part), lambda tensor: _usable(tensor, device))
+        yield Chunk(index, here, _usable(targets[part], device))
         index += 1
+
+
+def _usable(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The tensor on a device; a copy of one that was made under `torch.inference_mode()`, which takes no derivative."""
+    here = tensor.to(device)
+    return here.clone() if here.is_inference() else here
 
 
 def chunks_of(data: Any, size: int, device: torch.device) -> Chunks:

@@ -8,7 +8,7 @@ E v ∘ Hv with random signs v, whose entries are noisy and may be negative.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import torch
@@ -20,7 +20,7 @@ from common.hessian.estimates import Estimate, widened
 from common.hessian.functional_hessian import FunctionalHessian
 from common.hessian.per_sample import chunk_linearisations, curvature_squares, units
 from common.hessian.problem import Problem
-from common.hessian.products import Hessian, require_problem
+from common.hessian.products import Hessian, diagonal_of, require_problem
 from common.hessian.random import generator, signs
 
 Method = Literal["auto", "exact", "monte carlo", "control variate"]
@@ -41,9 +41,9 @@ class DiagonalEstimate:
         standard_errors: of each entry, in the shapes of `diagonal`; None where it is exact or was not estimated.
     """
 
-    diagonal: list[torch.Tensor]
+    diagonal: list[torch.Tensor] = field(repr=False)
     trace: Estimate
-    standard_errors: list[torch.Tensor] | None = None
+    standard_errors: list[torch.Tensor] | None = field(default=None, repr=False)
 
 
 def diagonal(
@@ -120,13 +120,8 @@ def _exact_without_factor(problem: Problem) -> DiagonalEstimate:
 
 def _exact_hessian(problem: Problem) -> DiagonalEstimate:
     operator = Hessian(problem)
-    found = torch.empty(problem.size, dtype=problem.dtype, device=problem.device)
-    unit = torch.zeros_like(found)
-    for place in range(problem.size):
-        unit[place] = 1.0
-        found[place] = (operator @ unit)[place]
-        unit[place] = 0.0
-    return _finished(problem.split(found), operator.cost, "exact Hessian diagonal, P products")
+    found = problem.split(diagonal_of(operator))
+    return _finished(found, operator.cost, "exact Hessian diagonal, P products")
 
 
 def _finished(tensors: list[torch.Tensor], cost: float, method: str) -> DiagonalEstimate:

@@ -52,6 +52,18 @@ class Estimate:
         error, bound = factor * self.standard_error, factor * self.bound
         return replace(self, value=factor * self.value, standard_error=error, bound=bound, method=method)
 
+    def __float__(self) -> float:
+        return self.value
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Ends between which the true value lies with a probability of 95 %: twice the standard error, and the bound.
+
+        A bound of one side only (of λ₁) is drawn on both.
+        """
+        half = 1.96 * self.standard_error + self.bound
+        return self.value - half, self.value + half
+
     @property
     def error(self) -> float:
         """Standard error and deterministic bound together: the error bar to draw."""

@@ -60,7 +60,7 @@ def control_variate_trace(
     of_ggn, of_rest = (part * relative_error for part in SHARES)
     ggn = trace(problem, "ggn", relative_error=of_ggn, budget=budget / 2, seed=seed)
     if problem.structure.piecewise_linear:
-        return replace(ggn, reason="the network is piecewise linear, so Tr H = Tr G")
+        return replace(ggn, reason="the outputs are piecewise linear in the parameters, so Tr H = Tr G")
     if not ggn.standard_error:
         of_rest = relative_error
     left = max(budget - ggn.cost, 1.0)

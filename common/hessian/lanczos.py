@@ -59,7 +59,7 @@ class RitzPairs:
     """
 
     values: torch.Tensor
-    vectors: torch.Tensor
+    vectors: torch.Tensor = field(repr=False)
     residuals: torch.Tensor
     errors: torch.Tensor
     products: int
@@ -244,7 +244,8 @@ def eigenpairs(
             (thick restart), for a few more products and the same guarantee; `count` + 5 vectors it takes at least.
 
     Raises:
-        ValueError: `count` is not between 1 and P, no such `which`, or the start vector is zero or not finite.
+        ValueError: `count` is not between 1 and P, no such `which`, the wanted error is not positive, or the start
+            vector is zero or not finite.
 
     Example:
         >>> model = torch.nn.Linear(2, 1, bias=False)
@@ -289,6 +290,8 @@ def lanczos(
         most: vectors that the basis may hold (at least `count` + 5), None for as many as products.
     """
     size = start.numel()
+    if not relative_error > 0:
+        raise ValueError(f"relative_error = {relative_error:g}: the wanted error must be positive.")
     if not 1 <= count <= size:
         raise ValueError(f"{count} eigenvalues of a matrix of {size} rows were asked for.")
     if not torch.isfinite(start).all() or not start.any():
@@ -451,3 +454,6 @@ class Sharpness:
     estimate: Estimate
     vector: torch.Tensor = field(repr=False)
     residual: float
+
+    def __str__(self) -> str:
+        return str(self.estimate)

@@ -63,7 +63,7 @@ class Measured:
 
 def measure(
     problem: Problem,
-    names: Sequence[str] = DEFAULT,
+    names: Sequence[str] | str = DEFAULT,
     *,
     relative_error: float = 0.01,
     budget: float = 500.0,
@@ -72,7 +72,7 @@ def measure(
     """Each of the named measures, or the reason why it is not defined here; one never stops the others.
 
     Args:
-        names: among `MEASURES`.
+        names: among `MEASURES`; one by itself, too.
         relative_error, budget: of each measure; the budget in gradient-equivalents.
 
     Raises:
@@ -85,6 +85,7 @@ def measure(
         >>> print(row)
         Tr H     4 (exact GGN trace, 0.7 gradients)
     """
+    names = [names] if isinstance(names, str) else names
     rows = []
     for name in names:
         if name not in MEASURES:

@@ -1,4 +1,4 @@
-"""Outputs that are more than one tensor: a dict, a tuple, a dataclass, a `ModelOutput` of a library.
+"""Outputs that are not one tensor [n, …]: a number an example [n]; a dict, a tuple, a dataclass, a `ModelOutput`.
 
 What is measured is the loss, so the tensors that count are those that the loss reads: found out once, by
 differentiating it by all of them. They become the one output of the network; what the loss gets is put together again
@@ -47,6 +47,25 @@ def _rebuilt(value: Any, tensors: Mapping[Path, torch.Tensor], path: Path = ()) 
     return value if isinstance(value, int | float | str | bool) else None
 
 
+class Numbers:
+    """One number an example: outputs [n], which are those of a network with one output [n, 1].
+
+    Args:
+        loss: takes outputs [n].
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        self._loss = loss
+
+    def tensor(self, outputs: torch.Tensor) -> torch.Tensor:
+        """The outputs [n, 1]; of `squeeze()`, which leaves nothing of a single example, too."""
+        return outputs.reshape(-1, 1)
+
+    def loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The loss of outputs [n, 1]."""
+        return self._loss(outputs.squeeze(1), targets)
+
+
 class Layout:
     """Which tensors of a model's outputs its loss reads, and how both are put together.
 
@@ -83,13 +102,14 @@ class Layout:
     def tensor(self, outputs: Any) -> torch.Tensor:
         """What the loss reads [n, …]: the one tensor as it is, several flattened side by side [n, D]."""
         parts = dict(_tensors(outputs))
-        if len(self._paths) == 1:
+        if len(self._paths) == 1 and self._shapes[0]:
             return parts[self._paths[0]]
-        return torch.cat([parts[path].flatten(1) for path in self._paths], dim=1)
+        wide = [parts[path].reshape(-1, shape.numel()) for path, shape in zip(self._paths, self._shapes, strict=True)]
+        return torch.cat(wide, dim=1)
 
     def loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The loss of that tensor."""
-        if len(self._paths) == 1:
+        if len(self._paths) == 1 and self._shapes[0]:
             parts = [outputs]
         else:
             widths = outputs.split([shape.numel() for shape in self._shapes], dim=1)

@@ -23,7 +23,7 @@ from common.hessian.counted import counted_loss
 from common.hessian.double_backward import custom_functions
 from common.hessian.execution import Execution
 from common.hessian.losses import Loss, OutputCurvature, looked_at, output_curvature, reduction_of
-from common.hessian.outputs import Layout
+from common.hessian.outputs import Layout, Numbers
 from common.hessian.random import normal, signs
 from common.hessian.ranks import ALONE, Ranks, Value, fingerprint, require_whole
 from common.hessian.saved import saved_bytes
@@ -93,6 +93,8 @@ class Problem:
             self._prepare(data, parameters, chunk)
 
     def _prepare(self, data: Any, parameters: Iterable[str] | None, chunk: int | None) -> None:
+        if torch.is_inference_mode_enabled():
+            raise ValueError("Under torch.inference_mode() there are no derivatives: make and use the Problem outside.")
         model = self.model
         self._of_mode = _modules_of_mode(model)
         _require_evaluation(self._of_mode)
@@ -126,13 +128,13 @@ class Problem:
                 self.execution.look_at_masks(few)
                 raw = self.execution(few)
             with explained(lambda: f"The loss does not take what the model returns with targets {shapes(targets)}"):
-                self._layout = None if isinstance(raw, torch.Tensor) else Layout(self.loss_function, raw, targets)
+                self._layout = self._layout_of(raw, targets)
             self._loss: Loss = self._layout.loss if self._layout else self.loss_function
-            outputs = raw if isinstance(raw, torch.Tensor) else self.outputs(few)
+            outputs = self._layout.tensor(raw) if self._layout else raw
+            if outputs.shape[:1] != targets.shape[:1]:
+                raise ValueError("The model must return one tensor whose first axis runs over the examples.")
             half = (len(outputs) + 1) // 2
             alone = self.outputs(take(few, slice(0, half)))
-        if outputs.shape[:1] != targets.shape[:1]:
-            raise ValueError("The model must return one tensor whose first axis runs over the examples.")
         if not torch.isfinite(outputs).all():
             raise ValueError("The outputs of the model hold NaN or infinite values.")
         tolerance = 1e-3 if self.dtype == torch.float32 else 1e-8
@@ -149,13 +151,24 @@ class Problem:
         self._require_loss_of_outputs(outputs, targets)
         self.reduction = "mean" if self._counted else reduction_of(self._loss, some, of_some)
         self.outputs_per_example = outputs[0].numel()
-        loss = self._counted or self._loss
+        loss = self._counted or (self.loss_function if isinstance(self._layout, Numbers) else self._loss)
         self.curvature: OutputCurvature = output_curvature(loss, self.summed_loss, outputs, targets)
+
+    def _layout_of(self, raw: Any, targets: torch.Tensor) -> Layout | Numbers | None:
+        """How outputs that are not one tensor [n, …] become one."""
+        if not isinstance(raw, torch.Tensor):
+            return Layout(self.loss_function, raw, targets)
+        return Numbers(self.loss_function) if raw.ndim < 2 else None
 
     def _require_loss_of_outputs(self, outputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Refuse a loss that knows the weights by another way than the outputs, and one that is not finite."""
         with torch.enable_grad(), self.only_selected():
             value = self._loss(outputs.detach().requires_grad_(), targets)
+            if not isinstance(value, torch.Tensor):
+                raise ValueError(
+                    f"The loss returns a {type(value).__name__}, which has no derivative, in the place of a tensor "
+                    "(is there `.item()` or `float()` in it?)."
+                )
             if self._counted is None and not value.isfinite().all():
                 raise ValueError("The loss of the first examples is NaN or infinite: look at their targets.")
             if not value.requires_grad:
@@ -177,6 +190,11 @@ class Problem:
             return 0.0
         with torch.enable_grad(), self.only_selected():
             return saved_bytes(lambda: self.outputs(self.first_inputs(count)), self.model) / count
+
+    def __repr__(self) -> str:
+        loss = getattr(self.loss_function, "__name__", type(self.loss_function).__name__)
+        sizes = f"{self.count:,} examples, {self.size:,} parameters in {len(self.names)} tensors"
+        return f"Problem({type(self.model).__name__}, {loss}, {self.reduction} over {sizes})"
 
     def restricted(self, names: Iterable[str]) -> "Problem":
         """The same model, loss and data with only these parameters to differentiate by."""
@@ -340,6 +358,17 @@ class Problem:
         if self._checked is None or self._checked[0] != versions:
             self._checked = versions, fingerprint(tensors)
         return self._checked[1]
+
+    def standing(self) -> tuple[list[float], list[int]]:
+        """What a recorded pass rests on, other than it was after a change of weights, buffers or kept data.
+
+        The sum of each weight, as torch does not see what is written by way of `.data`, and a number that it raises
+        with each write that it does see.
+        """
+        own = [*self.model.parameters(), *self.model.buffers()]
+        sums = torch.stack([parameter.detach().sum() for parameter in self.model.parameters()]).tolist()
+        places = [number for tensor in own for number in (tensor.data_ptr(), tensor._version)]
+        return sums, places + self.chunks.versions()
 
     def vector(self) -> torch.Tensor:
         """The selected parameters, flat [P] (a copy)."""

@@ -30,7 +30,7 @@ MEMORY_LIMIT = 2 << 30
 class LinearOperator:
     """A symmetric P × P matrix, known by its products, at the present weights of the model.
 
-    When an optimiser has moved the weights since the last product, what was recorded is made anew.
+    When weights, buffers or data have been written to since the last product, what was recorded is made anew.
 
     Args:
         problem: whose curvature.
@@ -62,18 +62,15 @@ class LinearOperator:
         self._recorded = False
         self._again: float | None = None  # recording the chunks that are not kept, in every pass
         self._weights = [length / problem.count for length in problem.chunks.lengths]
-        self._versions = self._current_versions()
-
-    def _current_versions(self) -> list[int]:
-        return [parameter._version for parameter in self.problem.model.parameters()]
+        self._recorded_at = problem.standing()
 
     def _refresh(self) -> None:
-        """Forget what was recorded at other weights: the operator is always that of the present ones."""
+        """Forget what was recorded at other weights or data: the operator is always that of the present ones."""
         self._verify()
-        if self._versions != self._current_versions():
+        if (now := self.problem.standing()) != self._recorded_at:
             self._kept.clear()
             self._recorded = False
-            self._versions = self._current_versions()
+            self._recorded_at = now
             self._moved()
 
     def _verify(self) -> None:
@@ -81,7 +78,10 @@ class LinearOperator:
         self.problem.require_second_derivatives()
 
     def _moved(self) -> None:
-        """Called when the weights have changed since the last product."""
+        """Called when weights or data have changed since the last product."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.problem})"
 
     @property
     def size(self) -> int:
@@ -119,8 +119,18 @@ class LinearOperator:
         """Product with a vector [P] or with each column of a block [P, K].
 
         Raises:
-            ValueError: another shape, or a product that is not finite.
+            ValueError: no tensor, another shape, or a product that is not finite.
         """
+        if not isinstance(vectors, torch.Tensor):
+            raise ValueError(
+                f"The {self.name} is multiplied by a tensor [P] or [P, K], not by a {type(vectors).__name__}: "
+                "`problem.flat(tensors)` makes one of tensors in the shapes of the parameters."
+            )
+        if vectors.ndim not in (1, 2) or len(vectors) != self.size:
+            raise ValueError(
+                f"The {self.name} is multiplied by a vector [{self.size}] or columns [{self.size}, K], not by a "
+                f"tensor {list(vectors.shape)}."
+            )
         self._refresh()
         block = vectors.ndim == 2
         single = list(vectors.unbind(1)) if block else [vectors]
@@ -282,6 +292,17 @@ def quadratic_forms_by_parameter(operator: LinearOperator | Problem, vector: tor
         forms[name] = operator.quadratic_form(block)
         start += size
     return forms
+
+
+def diagonal_of(operator: LinearOperator) -> torch.Tensor:
+    """The diagonal [P] of a matrix, by P products."""
+    found = torch.empty(operator.size, dtype=operator.problem.dtype, device=operator.problem.device)
+    unit = torch.zeros_like(found)
+    for place in range(operator.size):
+        unit[place] = 1.0
+        found[place] = (operator @ unit)[place]
+        unit[place] = 0.0
+    return found
 
 
 def dense(operator: LinearOperator | Problem) -> torch.Tensor:

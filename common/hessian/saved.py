@@ -15,13 +15,15 @@ def saved_bytes(compute: Callable[[], torch.Tensor], model: nn.Module) -> int:
         360
     """
     own = {tensor.untyped_storage().data_ptr() for tensor in (*model.parameters(), *model.buffers())}
-    held: list[torch.Tensor] = []  # so that no memory is used twice; not by the graph, which would be in a circle then
+    held: list[torch.Tensor] = []  # so that no memory is used twice
 
-    def keep(tensor: torch.Tensor) -> None:
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        """Detached, as an operation that keeps its own output would else hold itself; a model may differentiate."""
         if tensor.layout == torch.strided:
             held.append(tensor.detach())
+        return tensor.detach()
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda nothing: nothing):
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         compute()
     parts: dict[int, dict[int, int]] = {}  # of each memory, by where they begin
     whole: dict[int, int] = {}

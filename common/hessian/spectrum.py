@@ -77,8 +77,14 @@ class Spectrum:
         return self.trace_of(lambda x: (x.clamp(min=0) + damping).log(), f"log(A₊ + {damping:g})")
 
     def density(self, points: torch.Tensor, width: float) -> torch.Tensor:
-        """Spectral density at `points`, nodes smoothed by a normal density of standard deviation `width`."""
-        distance = (points.double()[:, None, None] - self.nodes) / width
+        """Spectral density at `points`, nodes smoothed by a normal density of standard deviation `width`.
+
+        Raises:
+            ValueError: the width is not positive.
+        """
+        if not width > 0:
+            raise ValueError(f"width = {width:g}: the standard deviation of the smoothing must be positive.")
+        distance = (torch.as_tensor(points).double()[:, None, None] - self.nodes) / width
         kernel = torch.exp(-0.5 * distance.square()) / (width * math.sqrt(2 * math.pi))
         return (kernel * self.weights).sum(2).mean(1)
 

@@ -6,6 +6,8 @@ exact        Tr G = 1/N Σ_n Σ_c ± ‖Jₙᵀ Sₙc‖²: a backward pass to t
 output signs Tr G = E ‖Jₙᵀ Sₙ z‖² for random signs z of each example's own: one column instead of C.
 sample signs Tr H from a random direction of each example's own (`probes.py`), one pass for all examples.
 Hutchinson   vᵀ(A v) with one direction for all examples: any network, any parameters.
+P products   Tr H exactly, for the 2P gradients of a product with each unit vector: of few parameters, where draws have
+             cost as much and are not as near as was wanted.
 """
 
 import math
@@ -22,7 +24,7 @@ from common.hessian.ggn import curvature_matrix
 from common.hessian.per_sample import chunk_linearisations, curvature_forms, units
 from common.hessian.probes import PASS_COST, hessian_quadratic_forms, numbers_of_others, probed_names
 from common.hessian.problem import Problem
-from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator, operator_of, require_problem
+from common.hessian.products import MEMORY_LIMIT, Hessian, LinearOperator, diagonal_of, operator_of, require_problem
 from common.hessian.random import generator, signs, skip
 
 Method = Literal["auto", "exact", "output signs", "sample signs", "hutchinson"]
@@ -58,7 +60,8 @@ def trace(
         of: "hessian" or "ggn".
         relative_error: wanted standard error over |value|; methods that draw stop when they reach it.
         budget: the most to spend, in gradient-equivalents.
-        method: "auto" takes the cheapest that is valid and says why in `reason`. "exact" takes all columns of the
+        method: "auto" takes the cheapest that is valid and says why in `reason`; where that draws, and P products are
+            within the budget, no more than they cost is drawn before they are made. "exact" takes all columns of the
             loss's factor together for some examples at a time: much faster with convolutions, and equal to rounding to
             the exact trace of "auto", which takes one column after another.
         memory_limit: bytes of graphs that Hutchinson's products may keep.
@@ -85,17 +88,27 @@ def trace(
         draws = _output_quadratic_forms(problem, seed)
         cost = 2 / 3 if problem.curvature.has_factor(problem.outputs_per_example) else 1.0
         return _from_samples(problem, draws, cost, accuracy, seed=seed, method=chosen, reason=reason)
-    if chosen == "sample signs":
+    exact = 1 + Hessian.kept_cost * problem.size  # of P products
+    if method != "auto" or exact > budget:
+        return _drawn(problem, of, chosen, accuracy, seed=seed, reason=reason, memory_limit=memory_limit)
+    shorter = replace(accuracy, budget=exact)
+    found = _drawn(problem, of, chosen, shorter, seed=seed, reason=reason, memory_limit=memory_limit)
+    if found.converged:
+        return found
+    operator = Hessian(problem, memory_limit=memory_limit)
+    value = float(diagonal_of(operator).double().sum())
+    why = f"draws at the cost of P products had an error of {found.standard_error:.2g}; {reason}"
+    made, cost = found.passes + problem.size, found.cost + operator.cost
+    return Estimate(value, passes=made, cost=cost, method="exact trace, P products", reason=why)
+
+
+def _drawn(
+    problem: Problem, of: Of, method: Method, accuracy: Accuracy, *, seed: int, reason: str, memory_limit: int
+) -> Estimate:
+    """By signs of each example's own, or by Hutchinson's."""
+    if method == "sample signs":
         return _sample_signs(problem, accuracy, seed, reason, memory_limit)
-    operator = curvature_matrix(problem, of, memory_limit=memory_limit)
-    return hutchinson_trace(
-        operator,
-        relative_error=relative_error,
-        budget=budget,
-        seed=seed,
-        reason=reason,
-        beside=beside,
-    )
+    return _Hutchinson(curvature_matrix(problem, of, memory_limit=memory_limit), seed, reason)(accuracy)
 
 
 def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
@@ -103,7 +116,7 @@ def _choice(problem: Problem, of: Of, method: Method) -> tuple[Method, str]:
     structure = problem.structure
     as_ggn = of == "ggn" or structure.piecewise_linear
     probed = bool(probed_names(problem))
-    why = "the network is piecewise linear, so Tr H = Tr G" if of == "hessian" and as_ggn else ""
+    why = "the outputs are piecewise linear in the parameters, so Tr H = Tr G" if of == "hessian" and as_ggn else ""
     if method == "auto":
         if as_ggn and not problem.curvature.has_factor(problem.outputs_per_example):
             return "output signs", f"{problem.outputs_per_example} outputs an example, of a loss not known by name"

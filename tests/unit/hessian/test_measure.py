@@ -50,6 +50,12 @@ def test_the_help_of_the_command_names_every_measure():
     assert tuple(named[:6]) == DEFAULT
 
 
+def test_one_measure_is_named_by_itself():
+    [row] = measure(problem(), "loss")
+    assert row.estimate == measure(problem(), ["loss"])[0].estimate
+    assert float(row.estimate) == row.estimate.value
+
+
 def test_unknown_measure_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="hessian_trace"):
         measure(problem(), ["hesian_trace"])
@@ -68,6 +74,10 @@ def test_same_seed_gives_the_same_numbers_and_another_seed_others():
 def test_estimates_print_as_many_digits_as_they_have():
     assert str(Estimate(123.456, 2.5, cost=3.0, method="draws")) == "123.5 ± 2.5 (draws, 3.0 gradients)"
     assert "NOT converged" in str(Estimate(1.0, 0.5, method="draws", converged=False))
+
+
+def test_an_interval_is_twice_the_standard_error_and_the_bound():
+    assert Estimate(5.0, 1.0, bound=0.04).interval == pytest.approx((3.0, 7.0))
 
 
 def test_an_error_bound_survives_a_factor_and_a_square_root():

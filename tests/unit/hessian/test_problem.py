@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from common.hessian import (
     GGN,
+    MEASURES,
     Hessian,
     Problem,
     dense,
@@ -273,11 +274,85 @@ def test_what_is_put_into_training_mode_later_is_refused_and_left_as_it_is(layer
         (functional.cross_entropy, X, Y + 4, r"The loss does not take .*out of bounds"),
         (functional.mse_loss, X, Y, r"The loss does not take .*must match"),
         (lambda outputs, _: outputs.detach().mean(), X, Y, "no derivative in the outputs"),
+        (lambda outputs, _: outputs.mean().item(), X, Y, "returns a float, which has no derivative"),
     ],
 )
 def test_what_does_not_fit_is_told_with_its_shape(loss, inputs, targets, said):
     with pytest.raises(ValueError, match=said):
         Problem(linear(), loss, (inputs, targets))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [nn.MSELoss(), nn.MSELoss(reduction="sum"), nn.BCEWithLogitsLoss(), nn.HuberLoss(),
+     lambda outputs, targets: ((outputs - targets) ** 4).mean()],
+)  # fmt: skip
+@pytest.mark.parametrize("structured", [False, True])
+def test_one_number_an_example_is_one_output(loss, structured):
+    class Flat(nn.Module):
+        def __init__(self, network: nn.Module) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor | dict[str, torch.Tensor]:
+            outputs = self.network(inputs).squeeze()
+            return {"value": outputs} if structured else outputs
+
+    class Read(nn.Module):
+        reduction = getattr(loss, "reduction", "mean")
+
+        def forward(self, outputs: dict[str, torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+            return loss(outputs["value"], targets)
+
+    column = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).double()
+    inputs, targets = X.double(), torch.tensor([0.0, 1, 1, 0, 1, 0], dtype=torch.float64)
+    one = Problem(column, loss, (inputs, targets[:, None]))
+    flat = Problem(Flat(column), Read() if structured else loss, (inputs, targets), chunk=None if structured else 5)
+    torch.testing.assert_close(dense(GGN(flat)), dense(GGN(one)))
+    torch.testing.assert_close(dense(Hessian(flat)), dense(Hessian(one)))
+    assert trace(flat, "ggn").value == pytest.approx(trace(one, "ggn").value)
+    for of in ("ggn", "hessian"):
+        assert diagonal(flat, of).trace.value == pytest.approx(diagonal(one, of).trace.value)
+    if structured:
+        return
+    names = [name for name in MEASURES if "noise" not in name or flat.reduction == "mean"]
+    rows = [{row.name: row.estimate for row in measure(problem, names)} for problem in (flat, one)]
+    for name in names:
+        found, expected = (row[name] for row in rows)
+        assert (found is None) == (expected is None), name
+        if found and expected:
+            within = 6 * (found.error + expected.error) + 1e-6 * abs(expected.value)
+            assert found.value == pytest.approx(expected.value, abs=within), name
+
+
+def test_a_model_that_differentiates_itself_is_measured():
+    class Field(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.potential = nn.Sequential(nn.Linear(1, 3), nn.Tanh(), nn.Linear(3, 1))
+
+        def forward(self, places: torch.Tensor) -> torch.Tensor:
+            with torch.enable_grad():
+                at = places.detach().requires_grad_()
+                (slope,) = torch.autograd.grad(self.potential(at).sum(), at, create_graph=True)
+            return slope
+
+    places = torch.linspace(-1, 1, 30, dtype=torch.float64)[:, None]
+    problem = Problem(Field().double(), nn.MSELoss(), (places, places.cos()))
+    vector = torch.ones(problem.size, dtype=torch.float64)
+    at, gradients = problem.vector(), []
+    for sign in (1, -1):
+        with problem.at(at + sign * 1e-5 * vector):
+            gradients.append(problem.gradient())
+    torch.testing.assert_close(Hessian(problem) @ vector, (gradients[0] - gradients[1]) / 2e-5, rtol=1e-6, atol=1e-8)
+
+
+def test_a_problem_is_not_made_where_there_are_no_derivatives():
+    with torch.inference_mode(), pytest.raises(ValueError, match="inference_mode"):
+        Problem(linear(), nn.CrossEntropyLoss(), (X, Y))
+    with torch.inference_mode():
+        inputs = X.clone()
+    assert trace(Problem(linear(), nn.CrossEntropyLoss(), (inputs, Y))).value > 0
 
 
 def test_a_structured_output_that_the_loss_does_not_take_is_told_with_the_targets():
@@ -317,8 +392,21 @@ def test_values_that_are_copied_in_place_are_measured():
     torch.testing.assert_close(problem.gradient(), Problem(model, nn.CrossEntropyLoss(), (X, Y)).gradient())
 
 
-def test_a_sharpness_is_printed_without_its_vector():
-    assert "vector" not in repr(sharpness(Problem(linear(), nn.CrossEntropyLoss(), (X, Y))))
+def test_what_is_found_is_printed_without_its_tensors():
+    problem = Problem(linear(), nn.CrossEntropyLoss(), (X, Y))
+    found = sharpness(problem)
+    assert str(found) == str(found.estimate)
+    for result in (found, eigenpairs(problem), diagonal(problem)):
+        assert "vector" not in repr(result)
+        assert "diagonal=" not in repr(result)
+
+
+def test_an_error_or_a_width_that_is_not_positive_is_refused():
+    problem = Problem(linear(), nn.CrossEntropyLoss(), (X, Y))
+    with pytest.raises(ValueError, match="must be positive"):
+        sharpness(problem, relative_error=-1)
+    with pytest.raises(ValueError, match="must be positive"):
+        spectrum(problem, vectors=1, steps=2).density(torch.zeros(1), 0.0)
 
 
 def test_a_name_that_there_is_not_is_refused():

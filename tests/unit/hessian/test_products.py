@@ -121,9 +121,46 @@ def test_products_follow_the_weights_after_they_moved(tanh):
     close(matrix @ vector, before)
 
 
-def test_vector_of_another_length_is_refused(tanh):
-    with pytest.raises(ValueError, match="expected"):
-        Hessian(tanh[0]) @ torch.ones(3)
+@pytest.mark.parametrize("kind", [Hessian, GGN, EmpiricalFisher, NoiseCovariance])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model, data: model[1].running_var.mul_(4),
+        lambda model, data: model[0].weight.data.mul_(1.5),
+        lambda model, data: model[3].bias.data.neg_(),
+        lambda model, data: setattr(model[0].weight, "data", torch.ones(4, 3, dtype=torch.float64)),
+        lambda model, data: data[0].mul_(1.3),
+        lambda model, data: data[1].sub_(1),
+    ],
+    ids=["buffer", "data of a weight", "data of a bias", "other data", "inputs", "targets"],
+)
+def test_products_follow_whatever_is_written_to(kind, change):
+    source = torch.Generator().manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2)).double().eval()
+    for parameter in model.parameters():
+        parameter.data.normal_(generator=source)
+    data = torch.randn(9, 3, generator=source, dtype=torch.float64), torch.ones(9, 2, dtype=torch.float64)
+    problem = Problem(model, nn.HuberLoss(), data)
+    held = kind(problem)
+    before = dense(held)
+    change(model, data)
+    now = dense(held)
+    assert (now - before).abs().max() > 1e-4
+    close(now, dense(kind(problem)))
+
+
+@pytest.mark.parametrize(
+    "vectors", [torch.ones(3), torch.ones(3, 66), torch.tensor(1.0), [1.0], torch.ones(66).numpy()]
+)
+def test_what_is_no_vector_of_the_parameters_is_refused_with_their_number(tanh, vectors):
+    with pytest.raises(ValueError, match=rf"\[{tanh[0].size}\]|\[P\]"):
+        Hessian(tanh[0]) @ vectors
+
+
+def test_an_operator_says_of_what_it_is(tanh):
+    size = f"{tanh[0].size:,} parameters in {len(tanh[0].names)} tensors"
+    assert repr(GGN(tanh[0])) == f"GGN({tanh[0]!r})"
+    assert size in repr(tanh[0])
 
 
 @pytest.mark.parametrize("name", ["frozen", "twice", "attention"])

@@ -98,6 +98,18 @@ def test_more_draws_are_made_until_the_wanted_error_is_reached_or_the_budget_is_
     assert "budget" in spent.reason
 
 
+def test_of_few_parameters_the_trace_is_exact_where_draws_would_cost_more(tanh):
+    problem, matrices = tanh
+    exact, products = float(matrices.hessian.trace()), 2 * problem.size + 1
+    found = trace(problem, relative_error=1e-4, budget=products + 1)
+    assert found.value == pytest.approx(exact, rel=1e-9)
+    assert (found.standard_error, found.converged, "P products" in found.method) == (0.0, True, True)
+    assert found.cost <= 2 * products + 8
+    assert "P products" not in trace(problem, relative_error=1e-4, budget=products - 1).method
+    assert "P products" not in trace(problem, relative_error=0.3, budget=products + 1).method
+    assert "P products" not in trace(problem, relative_error=1e-4, budget=products + 1, method="hutchinson").method
+
+
 def test_negative_trace_is_measured_as_one():
     torch.manual_seed(0)
     problem = Problem(nn.Linear(3, 1), lambda o, t: -((o - t) ** 2).mean(), (torch.randn(9, 3), torch.randn(9, 1)))
