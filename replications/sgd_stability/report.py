@@ -82,8 +82,8 @@ paper.figure(
     ["fig4-penalty-helps-at-equal-clip"],
     title="Fig. 4 · the penalty alone",
     see="The two clipped rows with the same clipping norm of 1 by thirty seeds of their own: the penalty adds a "
-    "quarter of a point. In 22 of them validation prefers the weakest of its four strengths, and with the two strongest "
-    "no run comes to its end: the range lies too high to say what the best penalty adds.",
+    "quarter of a point. In 22 of them validation prefers the weakest of its four strengths, and with the two "
+    "strongest no run comes to its end: the range lies too high to say what the best penalty adds.",
     printed="In the print, as in the figure with all rows, clip and penalty may differ at once; they add 1.8 points.",
 )
 
