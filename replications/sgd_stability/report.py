@@ -597,8 +597,8 @@ paper.figure(
     "fig16_cifar10",
     ["fig16-cifar10-*"],
     title="Fig. 16 · minima on CIFAR-10",
-    see="The same of a small VGG on two classes of CIFAR-10. The minima lie where the authors' do, down to an order "
-    "that the diagram does not predict: those of batches of 10 are flatter than those of 4 (a of 5.5 and 7.3 on "
+    see="The same of a small VGG on two classes of CIFAR-10. Those of small batches lie where the authors' do, down "
+    "to an order that the diagram does not predict: those of 10 are flatter than those of 4 (a of 5.5 and 7.3 on "
     "average; 5.1 and 6.9 there). Batches of 25 and gradient descent end sharper than theirs (12.5 and 19.7; 9.7 and "
     "17).",
     printed="Learning rate and batch sizes as in the authors' results, whose means are the large open markers. Batches "
