@@ -163,12 +163,14 @@ class Evidence:
 
     @cached_property
     def metrics(self) -> dict[str, list[dict[str, Any]]]:
-        """One row a run, by experiment; without a result on this machine as published at the largest scale."""
+        """One row a run, by experiment, at the scale of its figures: this machine's, or a larger published one."""
         tables: dict[str, list[dict[str, Any]]] = {}
+        larger: set[str] = set()
         for place in reversed(self.published):
             tables |= place.metrics
-        live = self._live_metrics
-        return tables | {name: rows for name, rows in live.items() if name in self.computed or name not in tables}
+            larger |= set(place.metrics) if scale_rank(place.scale) > scale_rank(self.scale) else set()
+        own = self.computed - larger
+        return tables | {name: rows for name, rows in self._live_metrics.items() if name in own or name not in tables}
 
     def rows_of(self, picture: Picture) -> list[dict[str, Any]]:
         """The metrics of the runs that a figure was drawn from, one row a run."""

@@ -19,8 +19,9 @@ paper = open_paper()
 # %% [markdown]
 # ## What the printed tables say
 # The columns "Tr H" and "Tr H²" cannot be sums over the spectrum: a sum of squared eigenvalues is at least λ₁², and
-# the printed one is far below. As means over the parameters they are consistent. Then the trace is thousandths beside
-# a norm of tens, and the printed a follows the norm. With the sums that equation 7 asks for, it need not fall.
+# the printed one is far below. As means over the parameters they are consistent. Then the trace is hundredths at
+# most beside a norm of 6 to 160, and the printed a follows the norm. With the sums that equation 7 asks for, it need
+# not fall.
 
 # %%
 paper.figure(

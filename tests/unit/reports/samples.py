@@ -425,6 +425,7 @@ def sample_checkout(root: Path) -> Path:
     larger |= {"reason": "The whole interval lies above 0."}
     smaller = VERDICTS[0] | {"verdict": "inconclusive", "interval": [-0.2, 1.0]}
     publish(root, "pacgen", "workstation", [larger], ("fig3",))
+    write_json(root / "reports" / "published" / "workstation" / "pacgen" / "metrics.json", {})
     publish(root, "pacgen", "smoke", [smaller, larger | {"verdict": "inconclusive"}])
     title = "A Study of Generalization in Deep Learning: Hessian View"
     write_paper(root, "grokking", title=title, authors=["Hongyang Zhang"], year=2024)

@@ -298,6 +298,20 @@ def test_the_story_shows_a_figure_at_the_scale_of_its_verdicts_and_this_machines
     assert (page.parent / "pacgen" / "laptop-batch_size-fig3.svg").is_file()
 
 
+@pytest.mark.parametrize(("published", "expected"), [("workstation", [0.5]), ("laptop", [0.3, 0.2])])
+def test_numbers_of_the_story_are_of_the_scale_of_its_figures(
+    checkout: Path, tmp_path: Path, published: str, expected: list[float]
+) -> None:
+    root = copy(checkout, tmp_path)
+    own, other = ({"batch_size": [{"gap": gap} for gap in gaps]} for gaps in ([0.3, 0.2], [0.5]))
+    samples.write_json(root / "analysis" / "laptop" / "pacgen" / "metrics.json", own)
+    samples.publish(root, "pacgen", published, samples.VERDICTS[:1])
+    samples.write_json(root / "reports" / "published" / "workstation" / "pacgen" / "metrics.json", {})
+    samples.write_json(root / "reports" / "published" / published / "pacgen" / "metrics.json", other)
+    found = Evidence(root / "replications" / "pacgen", "laptop", root).metrics["batch_size"]
+    assert [row["gap"] for row in found] == expected
+
+
 def test_records_that_were_published_as_metrics_alone_are_said_to_be_elsewhere(
     fresh: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
