@@ -61,8 +61,8 @@ paper.figure(
 
 # %% [markdown]
 # What is left over. At the kinks of ReLUs the Hessian lacks the jumps of the slope. Where many units change their sign,
-# what they add is of the order σ², as the main term is, so that less noise does not help in the range that we tried;
-# the order of what is then left stays open even with the directions of workstation scale.
+# what they add should be of the order σ², as the main term is; the order that is found leaves that open even with the
+# directions of workstation scale. From half of σ down, in the range that we tried, less noise does not help.
 
 # %%
 paper.summary(["claim1-*", "fig1-digits-relu-with-kinks", "fig1-molecules-relu-with-kinks"])
