@@ -613,7 +613,7 @@ paper.figure(
     title="Fig. 16 · the full criterion on CIFAR-10",
     see="Each minimum on CIFAR-10 beside the two conditions and the full criterion. Nine of ten minima of batches of "
     "4 exceed the criterion, by a fifth to four fifths, and one comes to 2.6 times; of batches of 10 to 100 eight of "
-    "thirty do, by a sixth at most; gradient descent ends 1 to 2 % below 2/η.",
+    "thirty do, by a sixth at most; gradient descent ends 0.6 to 2 % below 2/η.",
     printed="Not in the lecture, which draws the two conditions alone.",
 )
 
