@@ -634,6 +634,16 @@ paper.figure(
     printed="Not in the lecture, which draws conditions that are needed.",
 )
 
+# %%
+paper.figure(
+    "staying_at_minima_cifar10",
+    ["cifar10-sgd-does-as-the-exact-threshold-says"],
+    title="Fig. 16 · SGD that goes on from its own minima",
+    see="The training loss as the same SGD goes on from each of the ten minima of batches of 4 on CIFAR-10, ten "
+    "trajectories each.",
+    printed="Not in the lecture.",
+)
+
 # %% [markdown]
 # The two measures go together, so that uniform minima are flat, too. Part of that is the sweep itself: both scale with
 # $1/\eta$. So we look within one learning rate as well. At $\eta = 0.5$ and 1,000 images $s$ follows $a$ to the power

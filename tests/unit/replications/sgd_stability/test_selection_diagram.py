@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from common.datasets import Dataset
-from replications.sgd_stability import mean_square_stability, selection_diagram
+from replications.sgd_stability import mean_square_stability, selection_diagram, staying_at_minima_cifar10
+from replications.sgd_stability.analysis import staying_at_minima_cifar10 as staying
 from replications.sgd_stability.analysis.mean_square_stability import metrics
 from replications.sgd_stability.analysis.shared.selected_minima import minimum_metrics
 from tests.context import MemoryContext
@@ -41,3 +42,17 @@ def test_stability_is_that_of_the_minimum_that_was_selected(data: Dataset, netwo
     assert (table["sharpness_ratio"] < (1 + setting["relative_error"]) * table["exact"]).all()
     assert (table["exact"] < (1 + setting["relative_error"]) * table["criterion"]).all()
     assert table["regime_reached"].tolist() == selected["stopped"].tolist()
+
+
+@pytest.mark.parametrize(("rate", "leaves"), [(0.02, False), (5.0, True)])
+def test_sgd_stays_at_its_minimum_or_leaves_it_as_the_exact_threshold_says(rate: float, leaves: bool):
+    setting = {**TINY, "batch_size": 4, "relative_error": 0.05, "longest_time": 200}
+    context = MemoryContext(data=dark_images())
+    selected = records(selection_diagram, context, **setting, learning_rate=0.1, seeds=1, check_every=10)
+    went_on = {**setting, "learning_rate": rate, "trajectories": 3, "steps": 60, "check_every": 20, "left_above": 2}
+    again = MemoryContext(data=dark_images(), needed=context.artifacts)
+    found = staying.metrics(records(staying_at_minima_cifar10, again, **went_on, seeds=1)).iloc[0]
+    assert (found["exact"] > 1) == leaves
+    assert found["left"] == (1.0 if leaves else 0.0)
+    assert found["as_predicted"] == 1.0
+    assert found["regime_reached"] == selected["stopped"].iloc[0]
