@@ -176,8 +176,12 @@ def tokenised(texts: list[str], path: Path, length: int) -> dict[str, torch.Tens
 
 
 def load_weights(model: nn.Module, weights: dict[str, torch.Tensor], path: Path) -> None:
-    """Put weights that were read from `path` into the model; a `UserError` says which names or shapes do not fit."""
+    """Put weights that were read from `path` into the model; a `UserError` says which names or shapes do not fit.
+
+    Names may hold what `torch.compile` and data parallelism put into them, or lack it.
+    """
     state = model.state_dict(keep_vars=True)
+    weights = _under_the_names_of(state, weights)
     held = {id(state[name]) for name in weights if name in state}  # of tied parameters a file may hold one
     lacks = [name for name, value in state.items() if name not in weights and id(value) not in held]
     unknown = [name for name in weights if name not in state]
@@ -194,6 +198,25 @@ def load_weights(model: nn.Module, weights: dict[str, torch.Tensor], path: Path)
     if wrong:
         raise UserError(f"{path} does not fit the model: {'; '.join(wrong)}.")
     model.load_state_dict(weights, strict=False)
+
+
+def _under_the_names_of(state: dict[str, Any], weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Weights under the names that the model has for them, where only wrappers tell the two apart."""
+    if set(weights) <= set(state):
+        return weights
+    places = {_unwrapped(name): name for name in state}
+    found = {places.get(_unwrapped(name), name): value for name, value in weights.items()}
+    return found if len(found) == len(weights) and len(places) == len(state) else weights
+
+
+def _unwrapped(name: str) -> str:
+    """A parameter's name without the `_orig_mod` of compiled modules and the `module` of a parallel one.
+
+    Example:
+        >>> _unwrapped("module._orig_mod.layer.weight"), _unwrapped("_orig_mod.module.weight")
+        ('layer.weight', 'weight')
+    """
+    return ".".join(part for part in name.split(".") if part != "_orig_mod").removeprefix("module.")
 
 
 def _some(names: list[str]) -> str:

@@ -239,6 +239,22 @@ def test_of_tied_parameters_a_file_may_hold_one(place: Path, measure: Measure) -
     assert json.loads(done.out)["parameters"] == 64 + 8 + 8 + 27
 
 
+@pytest.mark.parametrize("wrapped", ["module.{}", "_orig_mod.{}", "module._orig_mod.{}", "_orig_mod.module.{}"])
+def test_weights_of_a_compiled_or_a_parallel_model_fit_the_plain_one(
+    place: Path, measure: Measure, wrapped: str
+) -> None:
+    weights = {name: value + 1.0 for name, value in make("small").state_dict().items()}
+    save_file(weights, "plain.safetensors")
+    save_file({wrapped.format(name): value for name, value in weights.items()}, "wrapped.safetensors")
+    answers = [
+        measure("nets:small", "--checkpoint", f"{name}.safetensors", "--data", "dots", "--what", "loss", "--json")
+        for name in ("plain", "wrapped")
+    ]
+    assert [answer.code for answer in answers] == [0, 0], answers[1].err
+    plain, found = (json.loads(answer.out)["measures"][0]["value"] for answer in answers)
+    assert plain == found
+
+
 def test_logits_of_a_model_that_returns_more_are_measured(place: Path, measure: Measure) -> None:
     answer = measure("nets:Answers", "--data", "dots", "--what", "ggn_trace", "--json")
     assert answer.code == 0, answer.err
