@@ -612,8 +612,8 @@ paper.figure(
     "full_criterion_cifar10",
     title="Fig. 16 · the full criterion on CIFAR-10",
     see="Each minimum on CIFAR-10 beside the two conditions and the full criterion. Of 20 minima of batches of 4 "
-    "16 exceed the criterion by 13 to 96 %, and one comes to 2.6 times; of batches of 10 to 100 eight of forty do, by a "
-    "sixth at most; gradient descent ends 0.6 to 2 % below 2/η.",
+    "16 exceed the criterion by 13 to 96 %, and one comes to 2.6 times; of batches of 10 to 100 eight of forty do, by "
+    "a sixth at most; gradient descent ends 0.6 to 2 % below 2/η.",
     printed="Not in the lecture, which draws the two conditions alone.",
 )
 
