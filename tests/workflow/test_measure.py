@@ -18,6 +18,7 @@ from common.cli import main
 from common.datasets import load
 from common.hessian import Hessian, Problem
 from common.hessian import dense as dense_matrix
+from common.workflow.user_models import load_weights
 from tests.conftest import make_project
 
 NETS = """
@@ -253,6 +254,13 @@ def test_weights_of_a_compiled_or_a_parallel_model_fit_the_plain_one(
     assert [answer.code for answer in answers] == [0, 0], answers[1].err
     plain, found = (json.loads(answer.out)["measures"][0]["value"] for answer in answers)
     assert plain == found
+
+
+def test_weights_of_a_plain_model_fit_the_compiled_one(place: Path) -> None:
+    plain = {name: value + 1.0 for name, value in make("small").state_dict().items()}
+    compiled = torch.compile(make("small"))
+    load_weights(compiled, plain, Path("plain.safetensors"))
+    assert all(torch.equal(value, plain[name]) for name, value in compiled._orig_mod.state_dict().items())
 
 
 def test_logits_of_a_model_that_returns_more_are_measured(place: Path, measure: Measure) -> None:
