@@ -629,8 +629,8 @@ paper.figure(
     see="Each minimum on CIFAR-10 beside its exact threshold: below 1 SGD stays in mean square. 48 of 50 do. One "
     "of batches of 4 lies at 2.4 times the threshold, though its sharpness and non-uniformity are the least of its "
     "ten: one image has a curvature of its own of 207, forty times the sharpness, and the next 102. Whether SGD leaves "
-    "it is not published. One of batches of 100 is at 1.004, within what is allowed for. The other nine of batches of 4 "
-    "stop at 0.43 to 0.93, gradient descent at 0.98 to 0.99.",
+    "it is not published. One of batches of 100 is at 1.004, within what is allowed for. The other nine of batches of "
+    "4 stop at 0.43 to 0.93, gradient descent at 0.98 to 0.99.",
     printed="Not in the lecture, which draws conditions that are needed.",
 )
 
