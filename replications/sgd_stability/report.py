@@ -640,10 +640,10 @@ paper.figure(
     ["cifar10-sgd-does-as-the-exact-threshold-says"],
     title="Fig. 16 · SGD that goes on from its own minima",
     see="The training loss as the same SGD goes on from each of the ten minima of batches of 4 on CIFAR-10, ten "
-    "trajectories each. None of the hundred leaves in 5,000 steps, from the minimum beyond its threshold neither: there "
-    "the loss passes 1.4 times its start at no look (every 50 steps), where from others it comes to 2 to 7 times. From all it "
-    "falls on, to a fifth to a half. The threshold is that of the linearised model at the start, in mean square, which a "
-    "rare draw may carry; what holds SGD was not run.",
+    "trajectories each. None of the hundred leaves in 5,000 steps, from the minimum beyond its threshold neither: "
+    "there the loss passes 1.4 times its start at no look (every 50 steps), where from others it comes to 2 to 7 "
+    "times. From all it falls on, to a fifth to a half. The threshold is that of the linearised model at the start, "
+    "in mean square, which a rare draw may carry; what holds SGD was not run.",
     printed="Not in the lecture.",
 )
 
