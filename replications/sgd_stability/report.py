@@ -94,10 +94,11 @@ paper.figure(
 paper.figure(
     "fig5",
     ["fig5-*"],
-    see="The loss on a plane of two random directions, scaled filter by filter, around a network after training, "
-    "without and with skip connections. At depth 32 on 1,000 pictures both are trained, and more of the slice is not "
-    "convex without them, by 0.24 of it (0.06 to 0.42, five seeds; open without any one of four of them). Whether the "
-    "loss rises more is open. At laptop scale (depth 20) the network without has a fifth of its labels wrong.",
+    see="The loss of some training pictures (128; at workstation scale 200) on a plane of two random directions, "
+    "scaled filter by filter, around a network after training, without and with skip connections. At depth 32 on 1,000 "
+    "pictures both are trained, and more of the slice is not convex without them, by 0.24 of it (0.06 to 0.42, five "
+    "seeds; open without any one of four of them). Whether the loss rises more is open. At laptop scale (depth 20) the "
+    "network without has a fifth of its labels wrong.",
     printed="The print has ResNet-56, whose left picture is chaotic. These slices are illustrations.",
 )
 
