@@ -1,6 +1,6 @@
 """Examples in chunks: inputs that are a tensor, or a tuple or a dict of tensors, with their targets."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,6 +10,8 @@ from common.hessian.ranks import ALONE, Ranks
 
 Inputs = Any
 """A tensor [n, …], or a tuple or a dict of such tensors (called as model(*inputs), model(**inputs))."""
+LABELS = "labels"
+"""The targets in a batch that is one dict, as `transformers` and `datasets` make them; its other entries are inputs."""
 Drawn = TypeVar("Drawn")
 
 FEW = 8
@@ -135,13 +137,13 @@ class KeptChunks(Chunks):
         return iter(self._chunks)
 
     def versions(self) -> list[int]:
-        tensors = [tensor for chunk in self._chunks for tensor in (*_tensors(chunk.inputs), chunk.targets)]
+        tensors = [tensor for chunk in self._chunks for tensor in (*tensors_of(chunk.inputs), chunk.targets)]
         return [tensor._version for tensor in tensors]
 
 
-def _tensors(inputs: Inputs) -> list[torch.Tensor]:
-    values = inputs.values() if isinstance(inputs, dict) else inputs
-    return [inputs] if isinstance(inputs, torch.Tensor) else list(values)
+def tensors_of(inputs: Inputs) -> list[torch.Tensor]:
+    """The tensor, or those of a tuple, list or dict."""
+    return [tensor for _, tensor in _entries(inputs)]
 
 
 def take(inputs: Inputs, part: slice | torch.Tensor) -> Inputs:
@@ -158,36 +160,57 @@ def map_inputs(inputs: Inputs, function: Callable[[torch.Tensor], torch.Tensor])
     return function(inputs)
 
 
-def _length(inputs: Inputs) -> int:
-    tensors = list(inputs.values()) if isinstance(inputs, dict) else inputs
-    return len(tensors[0]) if isinstance(tensors, tuple | list) else len(tensors)
-
-
-def is_pair(data: Any) -> bool:
-    """Whether the data are inputs and targets, and no batches of them."""
-    return isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], torch.Tensor)
-
-
-def pair_of(batch: Any) -> tuple[Inputs, torch.Tensor]:
-    """A batch of a loader as inputs and targets.
-
-    Raises:
-        ValueError: it is no such pair.
-    """
-    if isinstance(batch, tuple | list) and len(batch) == 2 and isinstance(batch[1], torch.Tensor) and batch[1].ndim:
-        return batch[0], batch[1]
-    raise ValueError(
-        "Data are a tuple (inputs, targets), or batches of such pairs, of tensors; "
-        f"what was given holds {_told(batch)} where a pair is expected."
+def is_batch(data: Any) -> bool:
+    """Whether the data are one batch as `pair_of` takes it, and not several."""
+    return isinstance(data, Mapping) or (
+        isinstance(data, tuple) and len(data) == 2 and isinstance(data[1], torch.Tensor)
     )
 
 
+def pair_of(batch: Any) -> tuple[Inputs, torch.Tensor]:
+    """A batch as inputs and targets: such a pair, or a dict with the targets at `LABELS`.
+
+    Raises:
+        ValueError: it is neither, or an input is no tensor.
+    """
+    inputs: Inputs = None
+    targets = None
+    if isinstance(batch, Mapping) and LABELS in batch:
+        inputs, targets = {name: value for name, value in batch.items() if name != LABELS}, batch[LABELS]
+    elif isinstance(batch, tuple | list) and len(batch) == 2:
+        inputs, targets = batch
+        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
+    if not isinstance(targets, torch.Tensor) or not targets.ndim:
+        raise ValueError(
+            f"Data are inputs and targets, as a tuple or as a dict with the targets at {LABELS!r}, or batches of them, "
+            f"of tensors; what was given holds {_told(batch)} where such a batch is expected."
+        )
+    entries = _entries(inputs)
+    if not entries:
+        raise ValueError("A batch holds targets without inputs.")
+    for place, value in entries:
+        if not isinstance(value, torch.Tensor):
+            raise ValueError(f"Inputs are tensors; {place} of a batch holds {_told(value)}.")
+    return inputs, targets
+
+
+def _entries(inputs: Any) -> list[tuple[str, Any]]:
+    """What inputs consist of, with words for its place."""
+    if isinstance(inputs, dict):
+        return [(f"entry {name!r}", value) for name, value in inputs.items()]
+    if isinstance(inputs, tuple | list):
+        return [(f"input {place}", value) for place, value in enumerate(inputs)]
+    return [("the input", inputs)]
+
+
 def _told(batch: Any) -> str:
-    if isinstance(batch, tuple | list) and len(batch) == 2 and not getattr(batch[1], "ndim", 0):
+    if isinstance(batch, tuple | list) and len(batch) == 2 and isinstance(batch[0], torch.Tensor):
         return "a single example (of a data set, to be wrapped in a DataLoader?)"
     if isinstance(batch, torch.Tensor):
         return f"a tensor of shape {tuple(batch.shape)}"
-    return f"a {type(batch).__name__}" + (f" of {len(batch)}" if isinstance(batch, tuple | list | dict) else "")
+    if isinstance(batch, Mapping):
+        return f"a {type(batch).__name__} with the entries {', '.join(map(str, batch)) or '(none)'}"
+    return f"a {type(batch).__name__}" + (f" of {len(batch)}" if isinstance(batch, tuple | list) else "")
 
 
 def check_lengths(inputs: Inputs, targets: torch.Tensor) -> None:
@@ -195,8 +218,9 @@ def check_lengths(inputs: Inputs, targets: torch.Tensor) -> None:
     Raises:
         ValueError: inputs without targets or the other way round.
     """
-    if _length(inputs) != len(targets):
-        raise ValueError(f"{_length(inputs)} inputs and {len(targets)} targets: every example needs both.")
+    count = len(tensors_of(inputs)[0])
+    if count != len(targets):
+        raise ValueError(f"{count} inputs and {len(targets)} targets: every example needs both.")
 
 
 def cut(inputs: Inputs, targets: torch.Tensor, size: int, device: torch.device, index: int) -> Iterator[Chunk]:
@@ -218,16 +242,17 @@ def chunks_of(data: Any, size: int, device: torch.device) -> Chunks:
     """Inputs and targets, or batches of them, in chunks of at most `size` examples.
 
     Args:
-        data: also what makes chunks itself: `Streamed`, `Distributed`, `Divided`, or chunks, which are used again.
+        data: a batch as `pair_of` takes it, or several; also what makes chunks itself: `Streamed`, `Distributed`,
+            `Divided`, or chunks, which are used again.
 
     Raises:
-        ValueError: neither a pair of inputs and targets nor batches of such pairs, inputs without targets or the
+        ValueError: neither a batch nor several, inputs without targets or the
             other way round, or no example.
     """
     if isinstance(data, Data):
         return data.chunks_of(size, device)
     chunks: list[Chunk] = []
-    for inputs, targets in [data] if is_pair(data) else map(pair_of, data):
+    for inputs, targets in map(pair_of, [data] if is_batch(data) else data):
         check_lengths(inputs, targets)
         chunks.extend(cut(inputs, targets, size, device, len(chunks)))
     if not chunks:

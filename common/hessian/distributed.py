@@ -5,7 +5,7 @@ rank gets what one process gets that holds the chunks of all ranks in their orde
 what a rank draws for its examples it takes from one stream that is equal on all ranks, the others' share dropped.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from common.hessian.chunks import (
     check_lengths,
     chunks_of,
     cut,
-    is_pair,
+    is_batch,
     map_inputs,
+    pair_of,
     take,
 )
 from common.hessian.ranks import Ranks, process_group
@@ -33,7 +34,7 @@ class Distributed(Data):
     """Data of a `Problem` of which every rank holds its own share; shares may differ in size.
 
     Args:
-        data: this rank's: (inputs, targets), batches of them, or `Streamed`.
+        data: this rank's: inputs and targets, batches of them, or `Streamed`.
 
     Raises:
         ValueError: `torch.distributed` has not been started.
@@ -58,19 +59,19 @@ class Divided(Distributed):
     N / ranks examples, so that there is one for every rank.
 
     Args:
-        data: (inputs, targets), the same on all ranks.
+        data: inputs and targets, as a tuple or a dict, the same on all ranks.
 
     Raises:
         ValueError: `torch.distributed` has not been started, or the data are batches (`Distributed` takes a share).
     """
 
-    def __init__(self, data: tuple[Inputs, torch.Tensor] | Iterable[Any]) -> None:
-        if not is_pair(data):
+    def __init__(self, data: Any) -> None:
+        if not is_batch(data):
             raise ValueError("Only inputs with targets can be divided: give each rank its own batches as Distributed.")
         super().__init__(data)
 
     def chunks_of(self, size: int, device: torch.device) -> "DistributedChunks":
-        inputs, targets = self.data
+        inputs, targets = pair_of(self.data)
         check_lengths(inputs, targets)
         rank, ranks, count = self.ranks.rank, self.ranks.count, len(targets)
         if count < ranks:

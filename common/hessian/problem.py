@@ -42,7 +42,8 @@ class Problem:
         loss: `loss(outputs, targets)`, the mean or the sum over examples (found out, not assumed).
         data: (inputs, targets), or a loader or list of such batches, which is read once and kept; `Streamed` reads
             a loader anew in every pass, `Distributed` and `Divided` spread the examples over processes.
-            Inputs are a tensor [n, …], or a tuple or dict of them; targets a tensor [n, …].
+            Inputs are a tensor [n, …], or a tuple or dict of them; targets a tensor [n, …]. A batch may also be one
+            dict, of which `labels` are the targets.
         parameters: names of the parameters to differentiate by; default all that require a gradient. Tied
             parameters count once.
         chunk: examples a pass takes at once; default 256 for convolutional networks (larger chunks are slower on
@@ -126,11 +127,11 @@ class Problem:
         with torch.no_grad():
             with explained(lambda: f"The model does not take inputs {shapes(few)}"):
                 self.execution.look_at_masks(few)
-                raw = self.execution(few)
+                raw = self._looked_at(few)
             with explained(lambda: f"The loss does not take what the model returns with targets {shapes(targets)}"):
                 self._layout = self._layout_of(raw, targets)
             self._loss: Loss = self._layout.loss if self._layout else self.loss_function
-            outputs = self._layout.tensor(raw) if self._layout else raw
+            outputs = (self._layout.tensor(raw) if self._layout else raw).detach()
             if outputs.shape[:1] != targets.shape[:1]:
                 raise ValueError("The model must return one tensor whose first axis runs over the examples.")
             half = (len(outputs) + 1) // 2
@@ -153,6 +154,18 @@ class Problem:
         self.outputs_per_example = outputs[0].numel()
         loss = self._counted or (self.loss_function if isinstance(self._layout, Numbers) else self._loss)
         self.curvature: OutputCurvature = output_curvature(loss, self.summed_loss, outputs, targets)
+
+    def _looked_at(self, inputs: Inputs) -> Any:
+        """What the model returns where nothing is recorded."""
+        try:
+            return self.execution(inputs)
+        except RuntimeError as error:
+            if "does not require grad" not in str(error):
+                raise
+            raise ValueError(
+                "The model takes a derivative in its forward pass: let it do so within torch.enable_grad(), as it is "
+                "also called where nothing is recorded."
+            ) from error
 
     def _layout_of(self, raw: Any, targets: torch.Tensor) -> Layout | Numbers | None:
         """How outputs that are not one tensor [n, …] become one."""

@@ -25,10 +25,11 @@ from common.hessian.chunks import (
     Inputs,
     check_lengths,
     cut,
-    is_pair,
+    is_batch,
     map_inputs,
     pair_of,
     take,
+    tensors_of,
 )
 
 
@@ -39,7 +40,8 @@ class Streamed(Data):
     graphs up to an operator's `memory_limit`.
 
     Args:
-        loader: gives batches (inputs, targets) whenever it is iterated, the same ones each time.
+        loader: gives batches of inputs and targets, as a `Problem` takes them, whenever it is iterated, the same ones
+            each time.
         seed: with which every pass begins.
 
     Raises:
@@ -53,8 +55,8 @@ class Streamed(Data):
         5
     """
 
-    def __init__(self, loader: Iterable[tuple[Inputs, torch.Tensor]], *, seed: int = 0) -> None:
-        if is_pair(loader):
+    def __init__(self, loader: Iterable[Any], *, seed: int = 0) -> None:
+        if is_batch(loader):
             raise ValueError("Inputs and targets were given to be streamed, expected a loader of batches of them.")
         if isinstance(loader, Iterator):
             raise ValueError(f"A {type(loader).__name__} can be passed over only once: give what can be iterated anew.")
@@ -80,7 +82,7 @@ class StreamedChunks(Chunks):
         self._sums = array("I"), array("I")  # of inputs and targets of each example
         self._passes = 1
         self.lengths = []
-        for inputs, targets in map(pair_of, self._read()):
+        for inputs, targets in self._read():
             check_lengths(inputs, targets)
             if not self._batches and len(targets):
                 few = slice(0, FEW)
@@ -136,7 +138,7 @@ class StreamedChunks(Chunks):
                 batch = next(batches, None)
             if batch is None:
                 return
-            yield batch
+            yield pair_of(batch)
             del batch
 
 
@@ -185,8 +187,7 @@ def _first_difference(new: Sequence[int], old: Sequence[int]) -> int | None:
 def checksums(inputs: Inputs, count: int) -> list[int]:
     """CRC-32 of the bytes of each example [count]."""
     found = [0] * count
-    tensors = inputs.values() if isinstance(inputs, dict) else inputs if isinstance(inputs, tuple | list) else [inputs]
-    for tensor in tensors:
+    for tensor in tensors_of(inputs):
         plain = tensor.detach().cpu().contiguous()
         width = plain.nbytes // count if count else 0
         whole = memoryview((ctypes.c_ubyte * plain.nbytes).from_address(plain.data_ptr())) if plain.nbytes else b""

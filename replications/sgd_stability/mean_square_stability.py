@@ -1,6 +1,6 @@
 """Figure 16: whether SGD would stay at the minima that it selected, by the exact threshold of its second moment."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -29,17 +29,7 @@ def run(runs: Sequence[SelectionParameters], context: RunContext) -> None:
     data = first_images(runs[0], context)
     for run in one_by_one(runs, context):
         kernel, loss = kernel_and_loss(run, data, context)
-        criterion, exact = (
-            ratio(
-                kernel,
-                run.classes,
-                learning_rate=run.learning_rate,
-                batch_size=run.batch_size,
-                generator=context.generator(run, "probes"),
-                relative_error=run.relative_error,
-            )
-            for ratio in (criterion_ratio, rate_over_threshold)
-        )
+        criterion, exact = (of_run(ratio, run, kernel, context) for ratio in (criterion_ratio, rate_over_threshold))
         sharpness = 2 / len(kernel) * float(torch.linalg.eigvalsh(kernel)[-1])
         context.record(
             run,
@@ -51,6 +41,20 @@ def run(runs: Sequence[SelectionParameters], context: RunContext) -> None:
             stopped=loss <= (1 + ROUNDING) * run.stopping_loss,
             converged=criterion.converged and exact.converged,
         )
+
+
+def of_run(
+    ratio: Callable[..., hessian.Estimate], run: SelectionParameters, kernel: torch.Tensor, context: RunContext
+) -> hessian.Estimate:
+    """`criterion_ratio` or `rate_over_threshold` of K [N·D, N·D] with the settings of a run."""
+    return ratio(
+        kernel,
+        run.classes,
+        learning_rate=run.learning_rate,
+        batch_size=run.batch_size,
+        generator=context.generator(run, "probes"),
+        relative_error=run.relative_error,
+    )
 
 
 def kernel_and_loss(

@@ -7,7 +7,7 @@ import torch
 from common.experiments import Field, RunContext
 from common.training import DIVERGED, Batches, Descent
 
-from .mean_square_stability import ROUNDING, kernel_and_loss
+from .mean_square_stability import ROUNDING, kernel_and_loss, of_run
 from .shared.image_regression import first_images, networks
 from .shared.mean_square import rate_over_threshold
 from .shared.selected_minima import SelectionParameters
@@ -64,14 +64,7 @@ def run(runs: Sequence[Parameters], context: RunContext) -> None:
 def _threshold(run: Parameters, data: tuple[torch.Tensor, torch.Tensor], context: RunContext) -> None:
     """Records whether the linearised model says that SGD stays, as `mean_square_stability` does."""
     kernel, loss = kernel_and_loss(run, data, context)
-    exact = rate_over_threshold(
-        kernel,
-        run.classes,
-        learning_rate=run.learning_rate,
-        batch_size=run.batch_size,
-        generator=context.generator(run, "probes"),
-        relative_error=run.relative_error,
-    )
+    exact = of_run(rate_over_threshold, run, kernel, context)
     context.record(
         run,
         kind="minimum",

@@ -134,7 +134,7 @@ def shared_problem(name: str, rank: int, count: int) -> Problem:
 def measured(rank: int, count: int) -> dict[str, Any]:
     found = {name: work(shared_problem(name, rank, count)) for name, work in WORK[count].items()}
     model, inputs = family("tanh")
-    divided = Problem(model, nn.CrossEntropyLoss(), Divided((inputs, targets())), chunk=4)
+    divided = Problem(model, nn.CrossEntropyLoss(), Divided({"input": inputs, "labels": targets()}), chunk=4)
     streamed = [(inputs[rank::count], targets()[rank::count])]
     read_again = Problem(model, nn.CrossEntropyLoss(), Distributed(Streamed(streamed)), chunk=4)
     part = shares(inputs, count)[rank]

@@ -1,3 +1,6 @@
+from collections import UserDict
+from collections.abc import Mapping
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +12,7 @@ from common.hessian import (
     MEASURES,
     Hessian,
     Problem,
+    Streamed,
     dense,
     diagonal,
     eigenpairs,
@@ -131,6 +135,20 @@ def test_inputs_may_be_tuples_or_dicts():
     assert trace(by_place).value == pytest.approx(trace(Problem(model.layer, nn.CrossEntropyLoss(), (2 * X, Y))).value)
 
 
+@pytest.mark.parametrize("kind", [dict, UserDict])
+def test_a_batch_may_be_one_dict_with_labels(kind):
+    def batch(part: slice) -> Mapping[str, torch.Tensor]:
+        return kind({"left": X[part], "labels": Y[part], "right": X[part]})
+
+    model, loss = Wide(), nn.CrossEntropyLoss()
+    expected = Problem(model, loss, (kind({"left": X, "right": X}), Y)).gradient()
+    batches = [batch(slice(4)), batch(slice(4, 6))]
+    for data in (batch(slice(6)), batches, Streamed(batches)):
+        problem = Problem(model, loss, data)
+        assert problem.count == len(Y)
+        torch.testing.assert_close(problem.gradient(), expected)
+
+
 def test_only_named_parameters_are_differentiated_by():
     problem = Problem(linear(), nn.CrossEntropyLoss(), (X, Y), parameters=["bias"])
     assert problem.size == 2
@@ -244,7 +262,22 @@ def test_a_loss_that_knows_the_weights_is_refused_and_one_of_frozen_weights_is_n
 
 @pytest.mark.parametrize("data", [[X, Y], (X, Y, Y), X, [{"inputs": X, "targets": Y}], (X.numpy(), Y.numpy())])
 def test_data_that_are_no_pairs_are_refused_with_a_sentence(data):
-    refused("Data are a tuple", linear(), nn.CrossEntropyLoss(), data)
+    refused("Data are inputs and targets", linear(), nn.CrossEntropyLoss(), data)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"left": X, "right": X}, "a dict with the entries left, right where such a batch"),
+        ([{"left": X, "right": X, "labels": 1}], "entries left, right, labels where such a batch"),
+        ([{"left": X, "text": ["a"] * 6, "labels": Y}], "entry 'text' of a batch holds a list of 6"),
+        ({"labels": Y}, "targets without inputs"),
+        (((X, None), Y), "input 1 of a batch holds a NoneType"),
+        (torch.utils.data.TensorDataset(X, Y), "a single example"),
+    ],
+)
+def test_what_a_batch_lacks_is_named(data, said):
+    refused(said, Wide(), nn.CrossEntropyLoss(), data)
 
 
 @pytest.mark.parametrize("layer", [nn.BatchNorm1d(4), nn.Dropout()])
@@ -337,7 +370,13 @@ def test_a_model_that_differentiates_itself_is_measured():
                 (slope,) = torch.autograd.grad(self.potential(at).sum(), at, create_graph=True)
             return slope
 
+    class Unsaid(Field):
+        def forward(self, places: torch.Tensor) -> torch.Tensor:
+            at = places.detach().requires_grad_()
+            return torch.autograd.grad(self.potential(at).sum(), at, create_graph=True)[0]
+
     places = torch.linspace(-1, 1, 30, dtype=torch.float64)[:, None]
+    refused(r"within torch\.enable_grad", Unsaid().double(), nn.MSELoss(), (places, places.cos()))
     problem = Problem(Field().double(), nn.MSELoss(), (places, places.cos()))
     vector = torch.ones(problem.size, dtype=torch.float64)
     at, gradients = problem.vector(), []

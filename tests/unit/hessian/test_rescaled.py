@@ -122,7 +122,8 @@ def test_scipy_solves_with_it(dtype):
     np.testing.assert_allclose(operator.H @ block[:, :1], matrix @ block[:, :1], **tolerance)
     smallest = linalg.eigsh(scipy_operator(problem), 1, which="SA", return_eigenvectors=False)
     assert smallest[0] == pytest.approx(float(torch.linalg.eigvalsh(dense(problem))[0]), rel=1e-3, abs=1e-5)
-    damped = operator + linalg.aslinearoperator(0.1 * np.eye(problem.size, dtype=matrix.dtype))
+    damped = scipy_operator(GGN(problem), damping=0.1)
+    np.testing.assert_allclose(damped @ block, matrix @ block + 0.1 * block, **tolerance)
     solution, failed = linalg.cg(damped, block[:, 0], rtol=1e-8)
     assert not failed
     np.testing.assert_allclose(matrix @ solution + 0.1 * solution, block[:, 0], rtol=1e-3, atol=1e-4)

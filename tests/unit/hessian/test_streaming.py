@@ -161,8 +161,9 @@ def test_what_cannot_be_streamed_is_refused_at_once() -> None:
     pair = torch.ones(2, 4), torch.tensor([0, 1])
     with pytest.raises(ValueError, match="only once"):
         Streamed(iter([pair]))
-    with pytest.raises(ValueError, match="expected a loader"):
-        Streamed(pair)
+    for batch in (pair, {"input": pair[0], "labels": pair[1]}):
+        with pytest.raises(ValueError, match="expected a loader"):
+            Streamed(batch)
     with pytest.raises(ValueError, match="no example"):
         Problem(nn.Linear(4, 3), nn.CrossEntropyLoss(), Streamed([]))
     with pytest.raises(ValueError, match="2 inputs and 1 targets"):
