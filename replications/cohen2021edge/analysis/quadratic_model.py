@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from common.figures import PALETTE, mark_seed, subplots
 
@@ -46,7 +47,7 @@ def _expansion(part: pd.DataFrame) -> Measures:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """`expansion`: a panel a moment, both losses over the first, every seed."""
+    """`expansion`: a panel a moment, how far both losses went from the first, every seed."""
     here = records[records["kind"] == "from_here"]
     moments = {key: name for key, name in MOMENTS.items() if key in set(here["moment"])}
     figure, panels = subplots(1, max(1, len(moments)), size=(10.2, 3.8), squeeze=False, sharey=True)
@@ -54,8 +55,11 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         part = here[here["moment"] == moment]
         _both(axes, part)
         title = name.format(**part.iloc[0])
-        axes.set(title=title, xlabel="steps from there", yscale="log", ylim=(0.5, 100))
-    panels[0, 0].set_ylabel("loss over its value at the start")
+        axes.set(title=title, xlabel="steps from there", ylim=(-20, 1e4))
+        axes.set_yscale("symlog", linthresh=1, linscale=0.7)
+        axes.set_yticks([-10, -1, 0, 1, 10, 100, 1000, 10000], ["−10", "−1", "0", "1", "10", "100", "1,000", "10,000"])
+        axes.yaxis.set_minor_locator(NullLocator())
+    panels[0, 0].set_ylabel("change of the loss (% of its value there)")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return {"expansion": say_what_is_reduced(figure, records)}
 
@@ -64,11 +68,11 @@ def _both(axes: Axes, part: pd.DataFrame) -> None:
     for number, (_, curve) in enumerate(part.groupby("run", sort=False)):
         curve = curve.sort_values("step")
         first = curve["loss"].iloc[0]
-        for column, colour, name in (
-            ("loss", PALETTE[0], "the loss"),
-            ("model_loss", PALETTE[1], "its quadratic model"),
+        for column, colour, style, name in (
+            ("loss", PALETTE[0], "-", "the loss"),
+            ("model_loss", PALETTE[1], "--", "its quadratic model"),
         ):
-            values = (curve[column] / first).where(curve[column] > 0)
+            change = 100 * (curve[column] / first - 1)
             label = None if number else name
-            line = axes.plot(curve["step"], values, color=colour, linewidth=1.1, alpha=0.85, label=label)
+            line = axes.plot(curve["step"], change, style, color=colour, linewidth=1.3, alpha=0.85, label=label)
             mark_seed(line, curve["seed"].iloc[0])

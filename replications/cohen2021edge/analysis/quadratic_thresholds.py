@@ -1,9 +1,10 @@
 """Where each rule begins to grow on a quadratic: a row a run, and the growth around the threshold."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, reference_line, subplots
+from common.figures import MARKERS, PALETTE, reference_line, subplots
 
 from .shared.labels import rule_name
 
@@ -17,14 +18,21 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """Growth a step of every seed against λ₁ over the threshold."""
-    figure, axes = subplots()
-    arms = records.groupby(["rule", "momentum"], sort=False)
-    for number, ((rule, momentum), part) in enumerate(arms):
-        name = rule_name(pd.Series({"rule": rule, "momentum": momentum}))
-        shift = 0.0012 * (number - len(arms) / 2)
-        axes.plot(part["curvature_ratio"] + shift, part["growth"], "o", color=PALETTE[number], label=name)
+    """Growth a step of every seed, by rule, below and above the rule's threshold."""
+    figure, axes = subplots(size=(5.6, 4.2))
+    rules = list(dict.fromkeys(zip(records["rule"], records["momentum"], strict=True)))
+    sides = sorted(records["curvature_ratio"].unique())
+    for (ratio, colour), marker in zip(zip(sides, PALETTE, strict=False), MARKERS, strict=False):
+        part = records[records["curvature_ratio"] == ratio]
+        places = [rules.index(rule) for rule in zip(part["rule"], part["momentum"], strict=True)]
+        beside = part.groupby(["rule", "momentum"]).cumcount().to_numpy()
+        at = np.array(places) + 0.06 * (beside - beside.max() / 2)
+        side = "above" if ratio > 1 else "below"
+        label = f"λ₁ {abs(ratio - 1):.0%} {side} the rule's threshold".replace("%", " %")
+        axes.plot(at, part["growth"], marker, linestyle="none", color=colour, label=label, alpha=0.85)
     reference_line(axes, y=0.0, label="neither grows nor shrinks")
-    axes.set(xlabel="λ₁ over the rule's threshold", ylabel="log growth of the iterate a step")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    names = [rule_name(pd.Series({"rule": rule, "momentum": momentum})) for rule, momentum in rules]
+    axes.set_xticks(range(len(rules)), names)
+    axes.set(xlim=(-0.5, len(rules) - 0.5), ylabel="log growth of the iterate a step")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left")
     return {"growth": figure}
