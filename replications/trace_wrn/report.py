@@ -126,7 +126,7 @@ paper.figure(
 paper.figure(
     "theorem1",
     ["theorem1-sharpness-vanishes-on-the-ray", "theorem1-as-stated"],
-    see="Filled: along the ray curvature falls with the loss. Hollow: the same functions with rescaled layers, whose "
+    see="Solid: along the ray curvature falls with the loss. Dashed: the same functions with rescaled layers, whose "
     "λ₁ stays where it was.",
     printed="The document proves it and shows no figure.",
 )

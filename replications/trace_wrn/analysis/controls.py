@@ -27,6 +27,6 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     table = records.assign(gap=records["test_loss"] - records["training_loss"])
     mean_band(axes, table, "epoch", "gap", group="arm", labels=ARMS, markers=True)
     axes.set(xlabel="epochs", ylabel="ΔL, test − training loss (nats)", title="Controls")
-    axes.legend()
+    axes.legend(loc="center right")
     note(figure, f"perceptron on {int(records['training_images'].iloc[0]):,} images (D1)", "reduced")
     return {"controls": figure}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import colours, note, subplots
+from common.figures import PALETTE, mark_seed, note, subplots
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -21,24 +21,25 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """λ₁ and Tr H against the loss, on the ray and with rescaled layers."""
-    figure, axes = subplots(size=(6.2, 4.6))
-    shade = colours(["sharpness", "trace"])
-    for seed, own in records.sort_values("scale").groupby("seed"):
-        for name, label in (("sharpness", "λ₁"), ("trace", "Tr H")):
-            label = label if seed == records["seed"].min() else ""
-            axes.loglog(own["loss"], own[name], "-o", color=shade[name], label=f"{label}, ray" if label else "_ray")
-            axes.loglog(
-                own["rescaled_loss"],
-                own[f"rescaled_{name}"],
-                "--s",
-                color=shade[name],
-                mfc="none",
-                mew=1,
-                label=f"{label}, layers rescaled" if label else "_rescaled",
-            )
-    axes.invert_xaxis()
-    axes.set(xlabel="training loss (nats)", ylabel="curvature", title="Theorem 1 · curvature as the loss goes to 0")
-    axes.legend(loc="lower left")
+    """λ₁ and Tr H against the loss, every seed, on the ray and with rescaled layers."""
+    figure, panels = subplots(1, 2, size=(8.2, 4.2), sharex=True, sharey=True)
+    arms = {"": "all weights grow in proportion (a ray)", "rescaled_": "then its layers are rescaled"}
+    for axes, (name, title) in zip(panels, {"sharpness": "λ₁", "trace": "Tr H"}.items(), strict=True):
+        for (arm, label), shade, style in zip(arms.items(), PALETTE, ("-", "--"), strict=False):
+            for number, (seed, own) in enumerate(records.sort_values("scale").groupby("seed")):
+                line = axes.loglog(
+                    own[f"{arm}loss"],
+                    own[f"{arm}{name}"],
+                    style,
+                    color=shade,
+                    linewidth=0.9,
+                    alpha=0.8,
+                    label=label if number == 0 else "_",
+                )
+                mark_seed(line, seed)
+        axes.set(title=title, xlabel="training loss (nats), falling to the right")
+    panels[0].invert_xaxis()
+    panels[0].set_ylabel("curvature (nats)")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     note(figure, "two-layer ReLU network without biases on 7 × 7 MNIST, one line a seed (D9)", "deviation")
     return {"theorem1": figure}
