@@ -8,11 +8,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import colours, note, subplots
+from common.figures import colours, log_axis, note, subplots
 
 from .shared.sweep_figures import PAPERS
 from .shared.sweep_metrics import at_last_epoch, losses_of, with_logarithms
 
+ARMS = {
+    "true_labels": "true\nlabels",
+    "true_labels_again": "true,\nother seeds",
+    "shuffled_labels": "shuffled\nlabels",
+}
 MEMORISING_LOSS = 2.0
 """Shuffled labels count as learnt once the training loss is below; guessing gives log 10 = 2.30."""
 
@@ -36,8 +41,12 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     labels = {"gap": "gap (nats)", "psi": "Ψ (thousand nats)", "hessian_trace": "Tr H"}
     for axes, (measure, label) in zip(panels, labels.items(), strict=True):
         _points(axes, [table.loc[table["arm"] == arm, measure] for arm in arms], [colours(arms)[arm] for arm in arms])
-        axes.set_xticks(range(len(arms)), [arm.replace("_labels", "").replace("_", "\n") for arm in arms])
+        axes.set_xticks(range(len(arms)), [ARMS.get(arm, arm) for arm in arms])
         axes.set_title(label)
+        if measure == "psi":
+            axes.set_ylim(bottom=0)
+        else:
+            log_axis(axes, "y")
     images, batch = (int(records[name].iloc[0]) for name in ("training_images", "batch_size"))
     figure.suptitle("Controls: shuffled labels, and one arm drawn twice", x=0.01, ha="left")
     note(
@@ -55,4 +64,3 @@ def _points(axes: Axes, groups: Sequence[pd.Series], shades: Sequence[Any]) -> N
         axes.plot(position + spread, values, "o", color=shade)
         axes.plot([position - 0.25, position + 0.25], [values.mean()] * 2, color=shade, linewidth=2.4)
     axes.set_xlim(-0.5, len(groups) - 0.5)
-    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))

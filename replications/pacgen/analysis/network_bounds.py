@@ -8,6 +8,7 @@ from common.figures import log_axis, mean_bands, subplots
 
 from .shared.bounds import bound_figure, bound_metrics, scale_note
 
+COMPLEXITY, MEASURED_SUM = "G, complexity (10)", "measured rise + G"
 LEAST_SHOWN = 1e-4
 """Nats below which `level_figure` shows nothing: single seeds' rises are of either sign there."""
 
@@ -43,20 +44,20 @@ def level_figure(records: pd.DataFrame) -> Figure:
     """M by (9) and (12), G, the measured rise and both sums, over multiples of σ*."""
     levels = records[records["kind"] == "level"]
     columns = {
-        "sharpness_loosened": "M as in (12)",
-        "sharpness_bound": "M, eq. (9)",
-        "rise": "measured rise",
-        "complexity": "G, eq. (10)",
+        "sharpness_loosened": "M, its bound as in (12)",
+        "sharpness_bound": "M, its bound by (9)",
+        "rise": "rise of the loss, measured",
+        "complexity": COMPLEXITY,
     }
-    sums = {"loosened_sum": "(12) + G", "rise_sum": "rise + G"}
+    sums = {"loosened_sum": "(12) + G", "rise_sum": MEASURED_SUM}
     drawn = levels.assign(
         loosened_sum=levels["sharpness_loosened"] + levels["complexity"],
         rise_sum=levels["rise"] + levels["complexity"],
     )
     figure, axes = subplots(size=(5.6, 4.8))
     lines = mean_bands(axes, drawn, "scale", columns | sums)
-    lines["rise + G"].set(linestyle="--")
-    lines["G, eq. (10)"].set(linewidth=4, zorder=1.5)
+    lines[MEASURED_SUM].set(linestyle="--")
+    lines[COMPLEXITY].set(linewidth=4, zorder=1.5)
     log_axis(axes, "x")
     axes.set_yscale("log")
     axes.set_ylim(bottom=LEAST_SHOWN)

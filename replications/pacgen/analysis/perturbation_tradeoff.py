@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 from common.figures import PALETTE, note, placeholder, subplots
 
 OBJECTIVES = {
-    "loosened": "(12), which Lemma 6 minimises",
-    "bound": "(7), before it is loosened",
-    "exact": "E L̂(w + u) + G itself",
+    "loosened": "(12), which\nLemma 6 takes",
+    "bound": "(7), before it\nis loosened",
+    "exact": "E L̂(w + u) + G\nitself",
 }
+"""What may be minimised over σ, for the ticks."""
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -73,11 +74,11 @@ def _curves(levels: pd.DataFrame) -> Figure:
     figure, panels = subplots(1, 2, size=(8.4, 4.2), sharey=True)
     for axes, place in zip(panels, ("sharp", "flat"), strict=True):
         part = levels[levels["place"] == place].sort_values("share")
-        axes.plot(part["share"], part["sharpness_bound"], color=PALETTE[1], label="M, eq. (9)")
-        axes.plot(part["share"], part["rise"], color=PALETTE[2], label="E L̂(w + u) − L̂(w)")
-        axes.plot(part["share"], part["complexity"], color=PALETTE[0], label="G, eq. (10)")
+        axes.plot(part["share"], part["sharpness_bound"], color=PALETTE[1], label="M, bound of the rise (9)")
+        axes.plot(part["share"], part["rise"], color=PALETTE[2], label="rise E L̂(w + u) − L̂(w)")
+        axes.plot(part["share"], part["complexity"], color=PALETTE[0], label="G, complexity (10)")
         total = part["sharpness_bound"] + part["complexity"]
-        axes.plot(part["share"], total, color=PALETTE[3], linewidth=2.6, label="M + G")
+        axes.plot(part["share"], total, color=PALETTE[3], linewidth=2.6, label="M + G and its minimum")
         axes.plot(part["share"], part["rise"] + part["complexity"], "--", color=PALETTE[4], label="rise + G")
         lowest = int(total.argmin())
         axes.plot(part["share"].iloc[lowest], total.iloc[lowest], "o", color=PALETTE[3], markersize=8)
@@ -92,23 +93,27 @@ def _curves(levels: pd.DataFrame) -> Figure:
 def _best(at: pd.DataFrame) -> Figure:
     """How far from σ* each objective has its minimum, and what σ* loses there."""
     figure, (left, right) = subplots(1, 2, size=(8.4, 4.0))
-    for position, (name, label) in enumerate(OBJECTIVES.items()):
-        _column(left, position, np.exp(at[f"{name}_shift"]), label)
-        _column(right, position, at[f"{name}_excess"].clip(lower=0), label)
+    for position, name in enumerate(OBJECTIVES):
+        _column(left, position, np.exp(at[f"{name}_shift"]))
+        _column(right, position, at[f"{name}_excess"].clip(lower=0))
     for axes in (left, right):
-        axes.set_xticks(range(len(OBJECTIVES)), ["(12)", "(7)", "exact"])
-        axes.set_xlim(-0.5, len(OBJECTIVES) - 0.5)
+        axes.set_xticks(range(len(OBJECTIVES)), list(OBJECTIVES.values()))
+        axes.set(xlim=(-0.5, len(OBJECTIVES) - 0.5), xlabel="minimised over σ")
     left.axhline(1, color="#8a8f98", linestyle="--", linewidth=1.2)
     left.set_yscale("log")
     left.set(ylabel="best σ / σ* of Lemma 6", title="Where the minimum lies")
     right.set(ylabel="lost by taking σ* (nats)", title="What σ* loses")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2, title="minimised over σ")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
 
-def _column(axes: Axes, position: int, values: pd.Series, label: str) -> None:
+def _column(axes: Axes, position: int, values: pd.Series) -> None:
+    """A point a minimum, and their median."""
     spread = np.linspace(-0.2, 0.2, len(values)) if len(values) > 1 else np.zeros(len(values))
-    axes.plot(position + spread, values, "o", color=PALETTE[position], label=label)
+    first = position == 0
+    points, median = ("a minimum", "median") if first else ("_points", "_median")
+    axes.plot(position + spread, values, "o", color=PALETTE[0], markersize=3.5, alpha=0.45, label=points)
+    axes.plot([position - 0.3, position + 0.3], [values.median()] * 2, color=PALETTE[1], linewidth=2.6, label=median)
 
 
 def _correlated(levels: pd.DataFrame) -> Figure:
