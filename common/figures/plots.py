@@ -128,6 +128,19 @@ def log_axis(axes: Axes, which: Literal["x", "y"], ticks: Sequence[float] | None
         axis.set_minor_formatter(NullFormatter())
 
 
+def abreast(count: int, width: float) -> np.ndarray:
+    """Places about 0 of points side by side [count], `width` from the first to the last."""
+    return np.linspace(-width / 2, width / 2, count) if count > 1 else np.zeros(count)
+
+
+def column_of_seeds(axes: Axes, place: float, values: pd.Series, color: str) -> None:
+    """A point a seed, side by side about `place`, and a bar at their mean; nothing without values."""
+    known = values.dropna()
+    axes.plot(place + abreast(len(known), 0.24), known, "o", color=color, label="_seeds")
+    if len(known):
+        axes.plot([place - 0.25, place + 0.25], [known.mean()] * 2, color=color, linewidth=2.4, label="_mean")
+
+
 def reference_line(axes: Axes, *, x: float | None = None, y: float | None = None, label: str) -> Line2D:
     """A thin dashed line at a value of theory or of the paper, named in the legend; exactly one of `x` and `y`."""
     if (x is None) == (y is None):

@@ -152,7 +152,7 @@ paper.figure(
     "layer_traces",
     ["layer-*"],
     title="Traces of the layers over their bound",
-    see="Below the dashed line the bound holds for the trace of the mean loss at the trained weights; the talk's α is "
+    see="Above the dashed line the bound holds for the trace of the mean loss at the trained weights; the talk's α is "
     "the largest over a class and over examples (D9), so that not all of the distance is given away. It grows with the "
     "depth.",
     printed="The talk names the step and shows no trace.",

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, colours, mark_seed, reference_line, subplots
+from common.figures import PALETTE, abreast, colours, mark_seed, reference_line, subplots
 
 from ..shared.setting import stability_factor
 from .shared.by_run import Measures, along_training, at_edge, by_run, log10_loss
@@ -87,7 +87,7 @@ def _thresholds(records: pd.DataFrame) -> Figure:
         axes.plot([place - 0.32, place + 0.32], [factor, factor], color=PALETTE[1], linewidth=2.4, label=label)
         axes.annotate(f"{factor:.3g}", (place + 0.34, factor), va="center", fontsize=10)
         for number, (edge, runs) in enumerate(part.groupby("edge")):
-            spread = place + (number - 0.5) * 0.22 + np.linspace(-0.06, 0.06, len(runs))
+            spread = place + (number - 0.5) * 0.22 + abreast(len(runs), 0.12)
             label = f"plateau of λ₁ · η, a seed each, threshold {edge:g}" if place == 0 else None
             marker, colour = "os"[number % 2], PALETTE[(0, 2)[number % 2]]
             values, came = runs["curvature_times_rate"], runs["came"] == 1

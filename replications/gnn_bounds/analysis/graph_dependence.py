@@ -41,9 +41,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
 
 def _curves(depths: pd.DataFrame) -> Figure:
     names = list(dict.fromkeys(depths["graph"]))
-    columns = 3
+    columns = 4
     rows = -(-len(names) // columns)
-    figure, panels = subplots(rows, columns, size=(10.2, 2.75 * rows + 0.9), sharex=True, squeeze=False)
+    figure, panels = subplots(rows, columns, size=(10.2, 2.4 * rows + 0.9), sharex=True, squeeze=False)
     for axes, name in zip(panels.flat, names, strict=False):
         part = depths[depths["graph"] == name].groupby("depth")[list(CURVES)].mean()
         for column, (label, colour, line) in CURVES.items():
@@ -56,8 +56,9 @@ def _curves(depths: pd.DataFrame) -> Figure:
         axes.set_xticks(sorted(depths["depth"].unique())[::2])
     for axes in panels.flat[len(names) :]:
         axes.set_axis_off()
-    for axes in panels[-1]:
+    for axes in panels.flat[max(0, len(names) - columns) : len(names)]:
         axes.set_xlabel("layers $l$")
+        axes.tick_params(labelbottom=True)
     for axes in panels[:, 0]:
         axes.set_ylabel("factor in the bound")
     figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import MARKERS, PALETTE, note, subplots
+from common.figures import MARKERS, PALETTE, abreast, note, reference_line, subplots
 
 from .shared.labels import MODELS
 
@@ -40,20 +40,22 @@ def with_slack(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
-    """Measured trace over its bound, a panel a network, a colour a depth; true labels."""
+    """The bound over the measured trace of every block, by network and depth; true labels."""
     blocks = with_slack(records)
     blocks = blocks[blocks["labels"] == "true"]
-    figure, panels = subplots(1, len(NETWORKS), size=(10.0, 3.9), sharex=True, sharey=True)
+    figure, axes = subplots(size=(7.2, 4.4))
     depths = sorted(blocks["depth"].unique())
-    ends = np.array([blocks[["measured", "trace_bound"]].min().min(), blocks["trace_bound"].max()])
-    for axes, (model, name) in zip(panels, NETWORKS.items(), strict=True):
-        for place, depth in enumerate(depths):
-            part = blocks[(blocks["model"] == model) & (blocks["depth"] == depth)]
-            look = {"marker": MARKERS[place], "color": PALETTE[place], "linestyle": "none"}
-            axes.plot(part["trace_bound"], part["measured"], markersize=4, label=f"{depth} layers", **look)
-        axes.plot(ends, ends, linestyle="--", color=PALETTE[5], marker="", label="equal")
-        axes.set(xscale="log", yscale="log", title=name, xlabel="bound on Tr H of a block")
-    panels[0].set_ylabel("Tr H measured")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=len(depths) + 1)
-    note(figure, "D9: hidden constants are one; layers that share weights are one block", "deviation")
+    for number, depth in enumerate(depths):
+        for place, model in enumerate(NETWORKS):
+            slack = blocks.loc[(blocks["model"] == model) & (blocks["depth"] == depth), "slack"]
+            at = place + 0.4 * (number - (len(depths) - 1) / 2) + abreast(len(slack), 0.26)
+            label = f"{depth} layers" if place == 0 else "_blocks"
+            look = {"marker": MARKERS[number], "color": PALETTE[number], "linestyle": "none"}
+            axes.plot(at, 10.0**slack, markersize=4, alpha=0.7, label=label, **look)
+    axes.set_yscale("log")
+    reference_line(axes, y=1.0, label="the bound would be broken below")
+    axes.set_xticks(range(len(NETWORKS)), list(NETWORKS.values()))
+    axes.set(ylabel="bound on Tr H over Tr H measured", xlim=(-0.6, len(NETWORKS) - 0.4))
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=len(depths) + 1)
+    note(figure, "a point a block; D9: hidden constants are one, layers that share weights are one block", "deviation")
     return {"layer_traces": figure}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, subplots
+from common.figures import PALETTE, column_of_seeds, subplots
 
 from .shared.accuracies import say_setting
 from .shared.grokked_runs import run_metrics, single_metrics
@@ -28,11 +28,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     places = sorted(table["scale"].unique())
     for axes, (column, label) in zip(panels.flat, columns.items(), strict=True):
         for place, scale in enumerate(places):
-            known = table.loc[table["scale"] == scale, column].dropna()
-            spread = np.linspace(-0.12, 0.12, len(known)) if len(known) > 1 else np.zeros(len(known))
-            axes.plot(place + spread, known, "o", color=PALETTE[0], label="_seeds")
-            if len(known):
-                axes.plot([place - 0.25, place + 0.25], [known.mean()] * 2, color=PALETTE[0], label="_mean")
+            column_of_seeds(axes, place, table.loc[table["scale"] == scale, column], PALETTE[0])
         axes.set_xticks(range(len(places)), [f"{scale:g}" if scale else "none" for scale in places])
         axes.set_xlim(-0.5, len(places) - 0.5)
         axes.set_title(label)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from common.figures import MARKERS, PALETTE, log_axis, subplots
+from common.figures import MARKERS, PALETTE, abreast, log_axis, subplots
 
 from .shared.accuracies import say_setting
 from .shared.delays import BEHAVIOURS, behaviour, delay_metrics, log_delay_of_grokking
@@ -55,7 +55,7 @@ def _cells(axes: Axes, table: pd.DataFrame) -> None:
     decays, rates = (sorted(table[name].unique()) for name in ("weight_decay", "learning_rate"))
     for (decay, rate), rows in table.groupby(["weight_decay", "learning_rate"]):
         row, column = decays.index(decay), rates.index(rate)
-        places = column + np.linspace(-0.28, 0.28, len(rows)) if len(rows) > 1 else [column]
+        places = column + abreast(len(rows), 0.56)
         for x, name in zip(places, rows["behaviour"], strict=True):
             axes.plot(x, row - 0.12, linestyle="none", markersize=6, label=f"_{name}", **_look(name))
         median = rows["time_to_grok"].fillna(np.inf).median()

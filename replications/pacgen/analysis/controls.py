@@ -1,14 +1,10 @@
 """The controls of the sweeps: a row a run, and their gaps."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import colours, log_axis, note, subplots
+from common.figures import colours, column_of_seeds, log_axis, note, subplots
 
 from .shared.sweep_figures import PAPERS
 from .shared.sweep_metrics import at_last_epoch, losses_of, with_logarithms
@@ -40,7 +36,9 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure, panels = subplots(1, 3, size=(8.4, 3.8))
     labels = {"gap": "gap (nats)", "psi": "Ψ (thousand nats)", "hessian_trace": "Tr H"}
     for axes, (measure, label) in zip(panels, labels.items(), strict=True):
-        _points(axes, [table.loc[table["arm"] == arm, measure] for arm in arms], [colours(arms)[arm] for arm in arms])
+        for place, arm in enumerate(arms):
+            column_of_seeds(axes, place, table.loc[table["arm"] == arm, measure], colours(arms)[arm])
+        axes.set_xlim(-0.5, len(arms) - 0.5)
         axes.set_xticks(range(len(arms)), [ARMS.get(arm, arm) for arm in arms])
         axes.set_title(label)
         if measure == "psi":
@@ -55,12 +53,3 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         "reduced",
     )
     return {"controls": figure}
-
-
-def _points(axes: Axes, groups: Sequence[pd.Series], shades: Sequence[Any]) -> None:
-    """A point a seed, side by side, and a bar at the mean."""
-    for position, (values, shade) in enumerate(zip(groups, shades, strict=True)):
-        spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(len(values))
-        axes.plot(position + spread, values, "o", color=shade)
-        axes.plot([position - 0.25, position + 0.25], [values.mean()] * 2, color=shade, linewidth=2.4)
-    axes.set_xlim(-0.5, len(groups) - 0.5)

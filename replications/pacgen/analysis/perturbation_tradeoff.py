@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, note, placeholder, subplots
+from common.figures import PALETTE, abreast, note, placeholder, subplots
 
 OBJECTIVES = {
     "loosened": "(12), which\nLemma 6 takes",
@@ -109,7 +109,7 @@ def _best(at: pd.DataFrame) -> Figure:
 
 def _column(axes: Axes, position: int, values: pd.Series) -> None:
     """A point a minimum, and their median."""
-    spread = np.linspace(-0.2, 0.2, len(values)) if len(values) > 1 else np.zeros(len(values))
+    spread = abreast(len(values), 0.4)
     first = position == 0
     points, median = ("a minimum", "median") if first else ("_points", "_median")
     axes.plot(position + spread, values, "o", color=PALETTE[0], markersize=3.5, alpha=0.45, label=points)

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, note, subplots
+from common.figures import PALETTE, column_of_seeds, note, subplots
 
-LABELS = {"sharpness": "sharpness λ₁", "non_uniformity": "non-uniformity s", "test_accuracy": "test accuracy"}
-ARMS = {"plain": "plain", "again": "again", "rescaled": "rescaled"}
+LABELS = {"sharpness": "sharpness λ₁", "non_uniformity": "non-uniformity s", "test_accuracy": "test accuracy (%)"}
+ARMS = {"plain": "plain", "again": "plain,\nother seeds", "rescaled": "neurons\nrescaled"}
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
@@ -25,15 +25,15 @@ def metrics(records: pd.DataFrame) -> pd.DataFrame:
 def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """`controls`: a point a seed, a bar at the mean."""
     table = records.groupby("run", sort=False).last()
+    table["test_accuracy"] *= 100
     figure, panels = subplots(1, 3, size=(8.4, 3.6))
     for axes, (name, label) in zip(panels, LABELS.items(), strict=True):
         for place, (arm, colour) in enumerate(zip(ARMS, PALETTE, strict=False)):
-            values = table.loc[table["arm"] == arm, name]
-            spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(len(values))
-            axes.plot(place + spread, values, "o", color=colour)
-            axes.plot([place - 0.25, place + 0.25], [values.mean()] * 2, color=colour, linewidth=2.4)
+            column_of_seeds(axes, place, table.loc[table["arm"] == arm, name], colour)
         axes.set_xticks(range(len(ARMS)), list(ARMS.values()))
-        axes.set(title=label, ylim=(0, 1.1 * table[name].max()))
+        axes.set(title=label, xlim=(-0.5, len(ARMS) - 0.5))
+        if name != "test_accuracy":
+            axes.set_yscale("log")
     figure.suptitle("Controls: rescaled neurons, and one arm drawn twice", x=0.01, ha="left")
     one = records.iloc[0]
     note(figure, f"Fashion-MNIST, {one['training_images']:.0f} images; a point a seed, bars: means", "reduced")

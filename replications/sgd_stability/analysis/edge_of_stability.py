@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from common.figures import IN_REGIME, PALETTE, log_axis, mark_seed, note, points, subplots
+from common.figures import IN_REGIME, PALETTE, abreast, log_axis, mark_seed, note, points, subplots
 from common.figures.style import FACE
 
 LATE = 10.0
@@ -137,7 +137,7 @@ def _ratios(axes: Axes, table: pd.DataFrame, name: str) -> None:
     place = {rate: number for number, rate in enumerate(rates)}
     for number, (rate, part) in enumerate(table.groupby("learning_rate")):
         shown = part.dropna(subset="final_ratio")
-        spread = np.linspace(-0.1, 0.1, len(shown)) if len(shown) > 1 else np.zeros(len(shown))
+        spread = abreast(len(shown), 0.2)
         label = "ours, solution of each seed" if number == 0 else "_more"
         shown = shown.assign(place=place[float(rate)] - 0.15 + spread)  # type: ignore[arg-type]
         points(axes, shown, "place", "final_ratio", color=PALETTE[0], label=label)

@@ -11,6 +11,7 @@ from common.figures import (
     PALETTE,
     log_axis,
     mark_seed,
+    mean_bands,
     note,
     points,
     reference_line,
@@ -261,21 +262,20 @@ def _standing(table: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _conditions(table: pd.DataFrame) -> Figure:
-    """Conditions of stability at the minimum against what the loss does."""
+    """Conditions of stability at the minimum against what the loss does: means over seeds and their intervals."""
     names = {
-        "sharpness_ratio": "a over 2/η",
-        "non_uniformity_ratio": "s over its bound",
+        "sharpness_ratio": "sharpness a, over 2/η",
+        "non_uniformity_ratio": "non-uniformity s, over its bound",
         "criterion": "full criterion",
-        "decoupled_ratio": "Σ ηλ/(2 − ηλ) over B",
+        "decoupled_ratio": "where Σ = 2LG: Σ ηλ/(2 − ηλ), over B",
         "radius": "exact: growth of the mean square",
+        "gamma0": "γ₀ of Theorem 4",
     }
     part = table[table["batch_size"] < table["training_images"]]
-    figure, axes = subplots(1, 1, size=(5.6, 4.8))
-    means = part.groupby("batch_size")[[*names, "log_gamma0"]].mean()
-    for (name, label), colour, marker in zip(names.items(), PALETTE, MARKERS, strict=False):
-        axes.plot(means.index, means[name], marker=marker, color=colour, label=label)
-    axes.plot(means.index, np.exp(means["log_gamma0"]), marker="P", color=PALETTE[5], label="γ₀ of Theorem 4")
-    reference_line(axes, y=1.0, label="unstable above")
+    figure, axes = subplots(1, 1, size=(5.6, 5.0))
+    part = part.assign(gamma0=np.exp(part["log_gamma0"])).drop(columns="standing", errors="ignore")
+    mean_bands(axes, part, "batch_size", names, markers=True)
+    reference_line(axes, y=1.0, label="unstable above, or may be")
     log_axis(axes, "x", ticks=sorted(part["batch_size"].unique()))
     log_axis(axes, "y")
     axes.set(xlabel="batch size B (images)", ylabel="measured / bound")

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, note, reference_line, subplots
+from common.figures import PALETTE, abreast, note, reference_line, subplots
 from common.figures.style import FACE
 
 ROWS = {
@@ -74,7 +74,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure, (left, right) = subplots(1, 2, size=(9.2, 4.6), sharey=True, gridspec_kw={"width_ratios": [3, 2]})
     for place, arm in enumerate(rows):
         part = chosen[chosen["arm"] == arm]
-        spread = np.linspace(-0.14, 0.14, len(part)) if len(part) > 1 else np.zeros(len(part))
+        spread = abreast(len(part), 0.28)
         for axes, values in ((left, 100 * part["test_accuracy"]), (right, part["training_loss"])):
             _dots(axes, values, place - 0.1 + spread, part["trained"] == 1)
         reported = ROWS[arm][1]

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from common.figures import IN_REGIME, MARKERS, PALETTE, note, subplots
+from common.figures import IN_REGIME, MARKERS, PALETTE, abreast, note, subplots
 from common.figures.standing import hollow_markers
 
 FITTED = 0.01
@@ -115,7 +115,7 @@ def _legend(figure: Figure, axes: Axes) -> None:
 def _seeds(axes: Axes, place: float, values: pd.Series, arm: int, rows: pd.DataFrame) -> None:
     """A column of points, one a seed; hollow if its run is outside its regime."""
     style: dict[str, Any] = {"color": PALETTE[arm], "marker": MARKERS[arm], "linestyle": "none", "alpha": 0.75}
-    offsets = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(len(values))
+    offsets = abreast(len(values), 0.36)
     label = list(ARMS.values())[arm] if place < 2 else f"_{arm}"
     (line,) = axes.plot(place + offsets, values.to_numpy(), label=label, markersize=5.5, **style)
     hollow_markers(axes, line, (rows["standing"] == IN_REGIME).to_numpy())

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from .shared.selected_minima import FULL, criterion_figure, say_reduced
 
 BOUNDS = {
-    "sharpness_ratio": "a over 2/η (necessary)",
+    "sharpness_ratio": "sharpness a, over 2/η (necessary)",
     "criterion": f"{FULL} (sufficient)",
     "exact": "exact: η over the largest stable learning rate",
 }

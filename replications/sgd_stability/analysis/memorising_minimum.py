@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, log_axis, mean_band, note, reference_line, subplots
+from common.figures import PALETTE, abreast, log_axis, mean_band, note, reference_line, subplots
 
 ARMS = {
     "gd": "GD",
@@ -106,7 +106,7 @@ def _built(built: pd.DataFrame) -> Figure:
         for position, (name, _) in enumerate(CONSTRUCTIONS.items()):
             at = part[part["construction"] == name]
             ratio, fits = at["trace"] / at["least_trace"], at["largest_error"] < 1e-9
-            spread = np.linspace(-0.2, 0.2, len(at)) if len(at) > 1 else np.zeros(len(at))
+            spread = abreast(len(at), 0.4)
             for chosen, colour, label in ((fits, PALETTE[0], "interpolates"), (~fits, PALETTE[1], "does not")):
                 axes.plot(position + spread[chosen], ratio[chosen], "o", color=colour, label=label, markersize=6)
         dimension = int(part["dimension" if place == "narrow" else "wide_dimension"].iloc[0])

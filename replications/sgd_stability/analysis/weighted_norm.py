@@ -78,14 +78,16 @@ def _ratios(records: pd.DataFrame) -> Figure:
         for dimension, part in curvature.groupby("dimension"):
             ratio = part.groupby("per_dimension")[f"{measure}_ratio"].agg(["min", "median", "max"])
             at = ratio.index.to_numpy(dtype=float)
-            axes.fill_between(at, ratio["min"], ratio["max"], color=colour[dimension], alpha=0.15, linewidth=0)
-            axes.plot(at, ratio["median"], marker="o", color=colour[dimension], label=f"d = {dimension}")
+            axes.plot(at, ratio["median"], marker="o", color=colour[dimension], label=f"d = {dimension}, median")
+            for end, label in (("min", f"d = {dimension}, least and largest"), ("max", "_largest")):
+                axes.plot(at, ratio[end], "--", color=colour[dimension], linewidth=1.0, marker="", label=label)
         log_axis(axes, "x")
         axes.set(xlabel="examples/dimension, n/d", title=title)
         reference_line(axes, x=ENOUGH, label="n = 4d")
     log_axis(panels[0], "y", ticks=[0.03, 0.1, 0.3, 1, 3])
-    panels[0].set_ylabel("curvature / norm: median, range")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+    panels[0].set_ylim(bottom=0.02)
+    panels[0].set_ylabel("curvature over norm")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
 
 

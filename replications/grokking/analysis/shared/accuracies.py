@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from common.figures import PALETTE, mark_seed, note, subplots
+from common.figures import PALETTE, abreast, mark_seed, note, subplots
 
 from .grokked_runs import GROKKED
 
@@ -96,7 +96,7 @@ def dots(
         for row, value in enumerate(values):
             seeds = table.loc[table[axis] == value, column]
             known = seeds.dropna()
-            spread = np.linspace(-0.18, 0.18, len(known)) if len(known) > 1 else np.zeros(len(known))
+            spread = abreast(len(known), 0.36)
             axes.plot(known, row + spread, "o", color=shades[value], label=f"_{value}")
             if len(known):
                 axes.plot([known.mean()] * 2, [row - 0.32, row + 0.32], color=shades[value], label=f"_{value}, mean")

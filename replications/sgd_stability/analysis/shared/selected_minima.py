@@ -11,8 +11,8 @@ from common.figures import MARKERS, PALETTE, log_axis, note, points, reference_l
 MEASURES = ["sharpness", "non_uniformity", "criterion", "test_accuracy"]
 FULL = "full criterion, largest η(H² + cΣ) over 2H"
 CONDITIONS = {
-    "sharpness_ratio": "a over 2/η",
-    "non_uniformity_ratio": "s over (1/η)√(B(n−1)/(n−B))",
+    "sharpness_ratio": "sharpness a, over 2/η",
+    "non_uniformity_ratio": "non-uniformity s, over (1/η)√(B(n−1)/(n−B))",
     "criterion": FULL,
 }
 """What `criterion_figure` draws of the selection diagram, by column."""
@@ -66,15 +66,18 @@ def criterion_figure(table: pd.DataFrame, names: Mapping[str, str] = CONDITIONS)
     for axes, rate in zip(panels[:, 0], rates, strict=True):
         part = table[table["learning_rate"] == rate]
         for number, (name, label) in enumerate(names.items()):
-            shift = 1.05 ** (number - 1)
+            sizes = part.groupby("batch_size")["batch_size"]
+            shift = 0.1 * (number - 1) + 0.05 * (sizes.cumcount() / sizes.transform("size") - 0.5)
+            look = [*CONDITIONS, "exact"].index(name)
             points(
                 axes,
-                part.assign(place=part["batch_size"] * shift),
+                part.assign(place=part["batch_size"] * np.exp(shift)),
                 "place",
                 name,
-                color=PALETTE[number],
+                color=PALETTE[look],
                 label=label,
-                marker=MARKERS[number],
+                marker=MARKERS[look],
+                s=22,
                 alpha=0.8,
             )
         reference_line(axes, y=1.0, label="bound of stability")
