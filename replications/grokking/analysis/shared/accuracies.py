@@ -9,12 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from common.figures import PALETTE, abreast, mark_seed, note, subplots
+from common.figures import PALETTE, abreast, note, subplots
 
 from .grokked_runs import GROKKED
 
-POINTS = 44
+POINTS = 400
 """Points a curve keeps, evenly spread over the logarithm of the step, with the extremes between them."""
+PARTS = 40
+"""Equal parts of the logarithm of the step, of each of which a band has the lowest and the highest evaluation."""
 
 
 def accuracy_panels(
@@ -39,26 +41,24 @@ def accuracy_panels(
     figure.suptitle(title.format(modulus=int(records["modulus"].iloc[0])), x=0.01, ha="left")
     figure.legend(*panels.flat[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     say_setting(figure, records, deviation)
-    looks = records[(records["kind"] == "evaluation") & (records["step"] >= 10)].groupby("run", sort=False).size()
-    if (looks > POINTS).any():
-        parts = f"each of {POINTS // 2} equal parts of the logarithm of the step"
-        note(
-            figure,
-            f"envelopes: of up to {looks.max()} evaluations a run the lowest and the highest of {parts}",
-            "illustration",
-        )
+    seeds = records["seed"].nunique()
+    text = f"lines: the first seed; bands: the least to the largest evaluation of all {seeds} seeds about that step"
+    note(figure, text, "illustration")
     return figure
 
 
 def draw_accuracies(axes: Axes, looks: pd.DataFrame) -> None:
-    """Training and validation accuracy in %, one thin line a seed, over a logarithmic step."""
-    kinds = {"training": (PALETTE[1], 1), "validation": (PALETTE[0], 2)}
-    for kind, (colour, order) in kinds.items():
-        for number, (_, curve) in enumerate(looks.sort_values("step").groupby("run", sort=False)):
-            steps, values = thinned(curve["step"].to_numpy(), 100 * curve[f"{kind}_accuracy"].to_numpy())
-            label = kind if number == 0 else f"_{kind} {number}"
-            line = axes.plot(steps, values, color=colour, linewidth=1, alpha=0.75, zorder=order, label=label)
-            mark_seed(line, curve["seed"].iloc[0])
+    """Training and validation accuracy in % over a logarithmic step: the first seed, and the extremes of all seeds."""
+    steps = np.log(looks["step"].to_numpy())
+    parts = np.digitize(steps, np.linspace(steps.min(), steps.max(), PARTS + 1)[1:-1]) if len(steps) else steps
+    at = looks.groupby(parts)["step"].agg(lambda found: float(np.exp(np.log(found).mean())))
+    one = looks[looks["seed"] == looks["seed"].min()].sort_values("step")
+    for kind, colour, width in (("training", PALETTE[1], 2.2), ("validation", PALETTE[0], 1.1)):
+        values = 100 * looks[f"{kind}_accuracy"]
+        extremes = values.groupby(parts).agg(["min", "max"])
+        axes.fill_between(at, extremes["min"], extremes["max"], color=colour, alpha=0.2, linewidth=0, label=f"_{kind}")
+        thin = thinned(one["step"].to_numpy(), 100 * one[f"{kind}_accuracy"].to_numpy())
+        axes.plot(*thin, color=colour, linewidth=width, label=kind)
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(-3, 104)
