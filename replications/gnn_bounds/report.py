@@ -152,9 +152,9 @@ paper.figure(
     "layer_traces",
     ["layer-*"],
     title="Traces of the layers over their bound",
-    see="Above the dashed line the bound holds for the trace of the mean loss at the trained weights; the talk's α is "
-    "the largest over a class and over examples (D9), so that not all of the distance is given away. It grows with the "
-    "depth.",
+    see="All points lie on that side of the dashed line where the bound holds, for the trace of the mean loss at the "
+    "trained weights; the talk's α is the largest over a class and over examples (D9), so that not all of the distance "
+    "is given away. It grows with the depth.",
     printed="The talk names the step and shows no trace.",
 )
 

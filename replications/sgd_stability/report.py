@@ -58,7 +58,7 @@ paper.figure(
     ["fig4-equal*", "fig4-longer*", "fig4-clipping*", "fig4-penalty-helps"],
     see="Test accuracy of SGD beside full-batch descent: stopped after as many epochs, trained on, and with what is "
     "added to it. Each point is a seed. As many steps as SGD takes do not make up for mini-batches either.",
-    printed="The squares are the table's accuracies on CIFAR-10 after 3,000 steps of descent; ours are of a small "
+    printed="The print's accuracies are those of CIFAR-10 after 3,000 steps of descent; ours are of a small "
     "network on 500 other images after 2,000, where the means lie within a percentage point. Two rows of the print, "
     "which clip and penalise in smaller batches, are left out. As in print SGD lies above descent that is trained to "
     "its end, by half a point, and clipping, at three times the rate or more, makes up for it; longer training takes a "

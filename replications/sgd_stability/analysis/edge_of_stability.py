@@ -84,7 +84,8 @@ def _along(records: pd.DataFrame) -> Figure:
     parts = _panels(records)
     figure, panels = subplots(len(parts), 1, size=(5.6, 1.2 + 2.6 * len(parts)), squeeze=False)
     rates = sorted(records["learning_rate"].unique(), reverse=True)
-    colour = dict(zip(rates, PALETTE, strict=False))
+    printed = {rate for rows in PUBLISHED.values() for rate in rows}
+    colour = dict(zip(sorted(printed | set(rates), reverse=True), PALETTE, strict=False))
     for axes, (title, part) in zip(panels[:, 0], parts.items(), strict=True):
         along = part[part["kind"] == "along"]
         for rate in [rate for rate in rates if (along["learning_rate"] == rate).any()]:

@@ -76,15 +76,13 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         part = chosen[chosen["arm"] == arm]
         spread = abreast(len(part), 0.28)
         for axes, values in ((left, 100 * part["test_accuracy"]), (right, part["training_loss"])):
-            _dots(axes, values, place - 0.1 + spread, part["trained"] == 1)
-        reported = ROWS[arm][1]
-        if reported is not None:
-            left.plot([reported], [place + 0.24], "s", color=PALETTE[1], label="_reported")
-    left.plot([], [], label="ours, a point a seed", **FULL)
-    left.plot([], [], "s", color=PALETTE[1], label="reported, CIFAR-10, ResNet-18")
+            _dots(axes, values, place + spread, part["trained"] == 1)
+            axes.plot([values.mean()] * 2, [place - 0.3, place + 0.3], color=PALETTE[1], linewidth=2.4, label="_mean")
+    left.plot([], [], label="a seed", **FULL)
+    left.plot([], [], color=PALETTE[1], linewidth=2.4, label="their mean")
     if (chosen["trained"] == 0).any():
         left.plot([], [], label="stopped before its end", **HOLLOW)
-    left.set_yticks(range(len(rows)), [ROWS[arm][0] for arm in rows])
+    left.set_yticks(range(len(rows)), [_row(arm) for arm in rows])
     left.invert_yaxis()
     left.set(xlabel="test accuracy (%)", title="Fig. 4 · full-batch descent beside SGD")
     one = records.iloc[0]
@@ -95,6 +93,12 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure.legend(handles, labels, loc="outside upper left", ncols=2)
     note(figure, _said(one, chosen), "illustration")
     return {"fig4": figure}
+
+
+def _row(arm: str) -> str:
+    """Its label and what the print has there."""
+    label, reported = ROWS[arm]
+    return label if reported is None else f"{label}\n(print: {reported:.2f} %)"
 
 
 def _dots(axes: Axes, values: pd.Series, places: np.ndarray, full: pd.Series) -> None:
