@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import log_axis, mean_band, note, subplots
+from common.figures import MARKERS, PALETTE, abreast, log_axis, mean_band, note, subplots
 
 from .shared.source_names import system_names, trained_parts
 
@@ -48,12 +48,19 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     digits, image = (long[long["system"] == name] for name in ("digits", "image"))
     mean_band(left, digits, "depth", "value", group="series", labels=SERIES, log=True, markers=True)
     names = system_names(records, "\n")
-    left.set(title=names["digits"], xlabel="layers", ylabel="nats; the product without unit")
+    left.set(title=names["digits"], xlabel="layers", ylabel="nats (the product of norms: no unit)")
     left.set_xticks(sorted(digits["depth"].unique()))
     if not image.empty:
-        mean_band(right, image, "depth", "value", group="series", labels=SERIES, log=True, markers=True)
+        for number, (series, part) in enumerate(image.groupby("series", sort=False)):
+            right.plot(
+                number + abreast(len(part), 0.5),
+                part["value"],
+                MARKERS[number],
+                color=PALETTE[number],
+                label=f"_{series}",
+            )
         right.set(title=names["image"])
-    right.set(xlabel="trained part", xticks=[])
+    right.set(xlabel="trained part, a point a seed", xticks=[])
     log_axis(left, "y")
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
     figure.suptitle("Theorem 1, PAC-Bayes bounds and the product of norms", x=0.01, ha="left")

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from common.figures import PALETTE, log_axis, subplots
+from common.figures.style import INK
 
 from .shared.dots import dots
 from .shared.source_names import say_setting, system_names
@@ -41,7 +42,7 @@ NAMES = {
     "sam": "SAM",
 }
 MARKS = dict(zip(NAMES, "osD^vPX", strict=True))
-COLOURS = dict(zip(NAMES, (*PALETTE, PALETTE[0]), strict=True))
+COLOURS = dict(zip(NAMES, (*PALETTE, INK), strict=True))
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:

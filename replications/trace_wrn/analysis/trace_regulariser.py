@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import mean_band, subplots
+from common.figures import log_axis, mean_band, subplots
 
-from .shared.trace_penalty import differences_figure, note_setting, regulariser_metrics
+from .shared.trace_penalty import ARMS, differences_figure, note_setting, regulariser_metrics
 
 metrics = regulariser_metrics
 
@@ -15,8 +15,12 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     """Differences from η = 0 at the same seed, and the objective over the epochs."""
     curves, axes = subplots(size=(6.0, 4.0))
     epochs = records[records["kind"] == "epoch"]
-    mean_band(axes, epochs[np.isfinite(epochs["step_loss"])], "epoch", "step_loss", group="arm")
-    axes.set(xlabel="epochs", ylabel="objective of the steps", title="Training with a trace penalty")
+    names = {"none": "no penalty", **ARMS}
+    mean_band(axes, epochs[np.isfinite(epochs["step_loss"])], "epoch", "step_loss", group="arm", labels=names)
+    log_axis(axes, "y")
+    axes.set(
+        xlabel="epochs", ylabel="loss and penalty that steps descend (nats)", title="Training with a trace penalty"
+    )
     axes.legend()
     decides = str(records.iloc[0]["dataset"]) == "cifar100"
     note_setting(curves, records, decides=decides)

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from common.figures import colours, note, reference_line, subplots
+from common.figures import PALETTE, note, reference_line, subplots
 
 CLASSES = {"cifar10": 10, "cifar100": 100, "tiny_imagenet_100": 200}
 TRAINED = 0.5
@@ -57,7 +57,7 @@ def differences_figure(records: pd.DataFrame, title: str, *, decides: bool = Tru
     table = regulariser_metrics(records).join(axes_of)
     plain = table[table["arm"] == "none"].set_index("seed")
     figure, panels = subplots(1, 3, size=(8.6, 4.2))
-    shade = colours(ARMS)
+    shade = dict(zip(ARMS, (PALETTE[0], *PALETTE), strict=False))  # η Tr G has one colour, by either name
     arms = {arm: name for arm, name in ARMS.items() if (table["arm"] == arm).any()}
     shown = {
         "test_accuracy": "test accuracy (%)",
