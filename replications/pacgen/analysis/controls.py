@@ -44,7 +44,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         if measure == "psi":
             axes.set_ylim(bottom=0)
         else:
-            log_axis(axes, "y")
+            log_axis(axes, "y", ticks=[0.3, 0.5, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300])
     images, batch = (int(records[name].iloc[0]) for name in ("training_images", "batch_size"))
     figure.suptitle("Controls: shuffled labels, and one arm drawn twice", x=0.01, ha="left")
     note(

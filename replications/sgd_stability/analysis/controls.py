@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import PALETTE, column_of_seeds, note, subplots
+from common.figures import PALETTE, column_of_seeds, log_axis, note, subplots
 
 LABELS = {"sharpness": "sharpness λ₁", "non_uniformity": "non-uniformity s", "test_accuracy": "test accuracy (%)"}
 ARMS = {"plain": "plain", "again": "plain,\nother seeds", "rescaled": "neurons\nrescaled"}
@@ -33,7 +33,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         axes.set_xticks(range(len(ARMS)), list(ARMS.values()))
         axes.set(title=label, xlim=(-0.5, len(ARMS) - 0.5))
         if name != "test_accuracy":
-            axes.set_yscale("log")
+            log_axis(axes, "y", ticks=[1, 2, 3, 5, 10, 20, 30, 50, 100, 200])
     figure.suptitle("Controls: rescaled neurons, and one arm drawn twice", x=0.01, ha="left")
     one = records.iloc[0]
     note(figure, f"Fashion-MNIST, {one['training_images']:.0f} images; a point a seed, bars: means", "reduced")

@@ -137,7 +137,7 @@ def _tables(records: pd.DataFrame) -> Figure:
 def _regulariser(records: pd.DataFrame) -> Figure:
     figure, panels = subplots(1, 2, size=(7.0, 3.8))
     for axes, table, title in zip(
-        panels, ("table7", "table8"), ("Table 7 · CIFAR-100", "Table 8 · ImageNet-32, one run each"), strict=True
+        panels, ("table7", "table8"), ("Table 7 · CIFAR-100", "Table 8 · ImageNet-32"), strict=True
     ):
         own = records[records["table"] == table].set_index("arm").reindex(["without", "with"])
         accuracy = own["validation_accuracy"]
