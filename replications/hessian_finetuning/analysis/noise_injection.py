@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from common.figures import mean_band, subplots
+from common.figures import log_axis, mean_band, subplots
 
 from .shared.curvature_rows import metrics
 from .shared.source_names import say_setting, system_names
@@ -17,6 +17,8 @@ CURVATURE = {
     "sharpness": "λ₁, training loss",
     "test_sharpness": "λ₁, test loss",
 }
+PLAIN = [step * 10.0**power for power in range(-1, 5) for step in (1, 2, 3, 5, 7)]
+"""Ticks of logarithmic axes."""
 VALIDATION = {"validation_loss": "validation loss (nats)", "validation_accuracy": "validation accuracy (%)"}
 
 
@@ -34,7 +36,7 @@ def _panels(rows: pd.DataFrame, columns: dict[str, str], title: str, *, positive
     """A row of panels a system, a panel a quantity: means over seeds with their interval."""
     systems = system_names(rows)
     count = len(columns)
-    figure, panels = subplots(len(systems), count, size=(3.2 * count + 2.4, 3.0 * len(systems) + 1.0), squeeze=False)
+    figure, panels = subplots(len(systems), count, size=(2.6 * count, 3.0 * len(systems) + 1.0), squeeze=False)
     for row, (system, name) in zip(panels, systems.items(), strict=True):
         for axes, (column, label) in zip(row, columns.items(), strict=True):
             part = rows[(rows["system"] == system) & rows[column].notna()]
@@ -43,10 +45,10 @@ def _panels(rows: pd.DataFrame, columns: dict[str, str], title: str, *, positive
             mean_band(axes, part, "epoch", column, group="arm", log=log, labels=ARMS, markers=True)
             axes.set_title(f"{name}\n{label}", fontsize=10)
             if log:
-                axes.set_yscale("log")
+                log_axis(axes, "y", ticks=PLAIN)
     for axes in panels[-1]:
         axes.set_xlabel("epochs")
-    figure.suptitle(title, x=0.01, ha="left")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right upper", title="means, bands: 95 %")
+    figure.suptitle(f"{title}: means, bands of 95 %", x=0.01, ha="left")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=len(ARMS), fontsize=9)
     say_setting(figure, rows)
     return figure
