@@ -25,8 +25,8 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     for (ratio, colour), marker in zip(zip(sides, PALETTE, strict=False), MARKERS, strict=False):
         part = records[records["curvature_ratio"] == ratio]
         places = [rules.index(rule) for rule in zip(part["rule"], part["momentum"], strict=True)]
-        beside = part.groupby(["rule", "momentum"]).cumcount().to_numpy()
-        at = np.array(places) + 0.06 * (beside - beside.max() / 2)
+        of_rule = part.groupby(["rule", "momentum"])["growth"]
+        at = np.array(places) + 0.06 * (of_rule.cumcount() - (of_rule.transform("size") - 1) / 2)
         side = "above" if ratio > 1 else "below"
         label = f"λ₁ {abs(ratio - 1):.0%} {side} the rule's threshold".replace("%", " %")
         axes.plot(at, part["growth"], marker, linestyle="none", color=colour, label=label, alpha=0.85)

@@ -264,15 +264,15 @@ def _standing(table: pd.DataFrame) -> "pd.Series[str]":
 def _conditions(table: pd.DataFrame) -> Figure:
     """Conditions of stability at the minimum against what the loss does: means over seeds and their intervals."""
     names = {
-        "sharpness_ratio": "sharpness a, over 2/η",
-        "non_uniformity_ratio": "non-uniformity s, over its bound",
+        "sharpness_ratio": "sharpness a / (2/η)",
+        "non_uniformity_ratio": "non-uniformity s / its bound",
         "criterion": "full criterion",
-        "decoupled_ratio": "where Σ = 2LG: Σ ηλ/(2 − ηλ), over B",
-        "radius": "exact: growth of the mean square",
+        "decoupled_ratio": "Σ ηλ/(2 − ηλ) / B, for Σ = 2LG",
+        "radius": "growth of the mean square, exact",
         "gamma0": "γ₀ of Theorem 4",
     }
     part = table[table["batch_size"] < table["training_images"]]
-    figure, axes = subplots(1, 1, size=(5.6, 5.0))
+    figure, axes = subplots(1, 1, size=(6.6, 5.0))
     part = part.assign(gamma0=np.exp(part["log_gamma0"])).drop(columns="standing", errors="ignore")
     mean_bands(axes, part, "batch_size", names, markers=True)
     reference_line(axes, y=1.0, label="unstable above, or may be")
