@@ -96,7 +96,6 @@ paper.figure(
     "hundred steps. At the third moment λ₁ is at 1.05 to 1.06 times 2/η, and the loss parts first: it rises by 12 to "
     "17 % (past 2 % after 57 to 74 steps), while the model still falls, and falls back below its start. The model "
     "turns up later (past 2 % after 69 to 98 steps), in two of five seeds to end 5 and 6 % above its start. On 500 "
-    "images (laptop scale) the loss rises by 22 to 47 % and falls back, and the model grows 10⁷-fold and more; the "
-    "laptop's figure heads this panel 'at the edge, λ₁ = 1.03 · 2/η', but λ₁ is higher there.",
+    "images (laptop scale) the loss rises by 22 to 47 % and falls back, and the model grows 10⁷-fold and more.",
     printed="The moments and the length of a hundred steps are ours (D5).",
 )

@@ -55,11 +55,11 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
         part = here[here["moment"] == moment]
         _both(axes, part)
         title = name.format(**part.iloc[0])
-        axes.set(title=title, xlabel="steps from there", ylim=(-20, 1e4))
+        axes.set(title=title, xlabel="steps from there", ylim=(-60, 1e4))
         axes.set_yscale("symlog", linthresh=1, linscale=0.7)
         axes.set_yticks([-10, -1, 0, 1, 10, 100, 1000, 10000], ["−10", "−1", "0", "1", "10", "100", "1,000", "10,000"])
         axes.yaxis.set_minor_locator(NullLocator())
-    panels[0, 0].set_ylabel("change of the loss (% of its value there)")
+    panels[0, 0].set_ylabel("change of the loss (%)")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return {"expansion": say_what_is_reduced(figure, records)}
 
