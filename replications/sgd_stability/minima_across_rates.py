@@ -13,4 +13,4 @@ class Parameters(SelectionParameters):
 
 def run(runs: Sequence[Parameters], context: RunContext) -> None:
     """Train all seeds of one setting to the stopping loss; measure the minima."""
-    train_and_measure(runs, context)
+    train_and_measure(runs, context, keep=False)

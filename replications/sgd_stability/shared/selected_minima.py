@@ -38,8 +38,12 @@ class SelectionParameters(RegressionParameters):
     relative_error: float = Field(0.02, gt=0, description="of a, s and the criterion", source="our choice")
 
 
-def train_and_measure(runs: Sequence[SelectionParameters], context: RunContext) -> None:
-    """Train all seeds of one setting to the stopping loss; measure the minima."""
+def train_and_measure(runs: Sequence[SelectionParameters], context: RunContext, *, keep: bool = True) -> None:
+    """Train all seeds of one setting to the stopping loss; measure the minima.
+
+    Args:
+        keep: whether the weights are kept, for experiments that start from them.
+    """
     setting = runs[0]
     images, targets = first_images(setting, context)
     initial = networks(setting, [context.generator(run, "init") for run in runs], images.shape[1], context.device)
@@ -70,7 +74,8 @@ def train_and_measure(runs: Sequence[SelectionParameters], context: RunContext) 
             at = int(descent.steps[member])
             context.diverged(run, f"loss {float(descent.losses[member]):.3g} at step {at}")
             continue
-        context.save(run, "solution", {"weights": span.on_images([member]).weights[0]})
+        if keep:
+            context.save(run, "solution", {"weights": span.on_images([member]).weights[0]})
         context.record(
             run,
             step=int(descent.steps[member]),
