@@ -26,7 +26,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     arms = {"": "all weights grow in proportion (a ray)", "rescaled_": "then its layers are rescaled"}
     for axes, (name, title) in zip(panels, {"sharpness": "λ₁", "trace": "Tr H"}.items(), strict=True):
         for (arm, label), shade, style in zip(arms.items(), PALETTE, ("-", "--"), strict=False):
-            for number, (seed, own) in enumerate(records.sort_values("scale").groupby("seed")):
+            for number, (_, own) in enumerate(records.sort_values("scale").groupby("seed")):
                 line = axes.loglog(
                     own[f"{arm}loss"],
                     own[f"{arm}{name}"],
@@ -36,7 +36,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
                     alpha=0.8,
                     label=label if number == 0 else "_",
                 )
-                mark_seed(line, seed)
+                mark_seed(line, own["seed"].iloc[0])
         axes.set(title=title, xlabel="training loss (nats), falling to the right")
     panels[0].invert_xaxis()
     panels[0].set_ylabel("curvature (nats)")
