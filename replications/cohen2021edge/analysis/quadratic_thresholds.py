@@ -22,7 +22,7 @@ def figures(records: pd.DataFrame) -> dict[str, Figure]:
     figure, axes = subplots(size=(5.6, 4.2))
     rules = list(dict.fromkeys(zip(records["rule"], records["momentum"], strict=True)))
     sides = sorted(records["curvature_ratio"].unique())
-    for (ratio, colour), marker in zip(zip(sides, PALETTE, strict=False), MARKERS, strict=False):
+    for ratio, colour, marker in zip(sides, PALETTE, MARKERS, strict=False):
         part = records[records["curvature_ratio"] == ratio]
         places = [rules.index(rule) for rule in zip(part["rule"], part["momentum"], strict=True)]
         of_rule = part.groupby(["rule", "momentum"])["growth"]

@@ -11,7 +11,7 @@ from .shared.sweep_metrics import at_last_epoch, losses_of, with_logarithms
 
 ARMS = {
     "true_labels": "true\nlabels",
-    "true_labels_again": "true,\nother seeds",
+    "true_labels_again": "true,\ndrawn again",
     "shuffled_labels": "shuffled\nlabels",
 }
 MEMORISING_LOSS = 2.0

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from common.figures import PALETTE, column_of_seeds, log_axis, note, subplots
 
 LABELS = {"sharpness": "sharpness λ₁", "non_uniformity": "non-uniformity s", "test_accuracy": "test accuracy (%)"}
-ARMS = {"plain": "plain", "again": "plain,\nother seeds", "rescaled": "neurons\nrescaled"}
+ARMS = {"plain": "plain", "again": "plain,\ndrawn again", "rescaled": "neurons\nrescaled"}
 
 
 def metrics(records: pd.DataFrame) -> pd.DataFrame:
