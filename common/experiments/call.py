@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from common.errors import DataUnavailable, UserError, writable
+from common.errors import DataUnavailable, UserError, told, writable
 from common.experiments import process, provenance
 from common.experiments.context import Clock, OutOfTime, RunContext
 from common.experiments.grid import Run
@@ -206,7 +206,7 @@ class Call:
             if short is not None:
                 raise _TooLarge(short) from error
             traceback.print_exc(file=sys.stderr)
-            return self.all("failed", f"{type(error).__name__}: {error}", runs)
+            return self.all("failed", told(error, replication.root), runs)
         finally:
             context.close()
         return self._keep(runs, context, started)

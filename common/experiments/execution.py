@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pydantic
 
-from common.errors import UserError
+from common.errors import UserError, told
 from common.experiments.call import Call, Conditions
 from common.experiments.grid import Job, Run, together
 from common.experiments.outcomes import Outcome
@@ -75,7 +75,7 @@ def _broken_modules(job: Job, replication: Replication) -> dict[str, str]:
             raise
         except BaseException as error:  # whatever the file does, SystemExit included
             traceback.print_exc(file=sys.stderr)
-            broken[experiment] = f"its file cannot be imported: {type(error).__name__}: {error}"
+            broken[experiment] = f"its file cannot be imported: {told(error, replication.root)}"
     return broken
 
 

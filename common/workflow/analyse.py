@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from common import claims
-from common.claims.verdicts import NOT_DECIDABLE
+from common.claims.verdicts import NOT_DECIDABLE, NOT_RUN
 from common.errors import UserError, told, writable
 from common.experiments.outcomes import Results, kind_of, read_rows
 from common.experiments.replication import Replication
@@ -343,8 +343,10 @@ def _judged(
         reason = f"Metrics failed: {failed[name]}." if name in failed else None
         try:
             verdict = judged(tables[name])
-        except UserError as error:  # a metric that there is not, or one of texts: without metrics it is not decidable
+        except UserError as error:  # a metric that there is not, or one of texts: as if nothing had been run
             verdict = judged(tables[name].loc[:, :"reason"])
             reason = str(error).replace(f"{replication.root}/", "")
             problems.append(Problem(name, reason))
-        yield replace(verdict, reason=reason) if reason and verdict.verdict == NOT_DECIDABLE else verdict
+        yield (
+            replace(verdict, verdict=NOT_RUN, reason=reason) if reason and verdict.verdict == NOT_DECIDABLE else verdict
+        )

@@ -18,10 +18,11 @@ from common.workflow.agreement import (
     units_of_logarithms,
     unknown_in_report,
 )
+from common.workflow.coverage import INVENTORY, gaps, inventory_items, load_inventory
 from common.workflow.disclosure import undisclosed_settings
 from common.workflow.discovery import make_importable
 from common.workflow.metric_history import undisclosed_metrics
-from common.workflow.new import INVENTORY, MARK, tests_of
+from common.workflow.new import MARK, tests_of
 from common.workflow.reach import never_reproduced, other_settings, out_of_reach, same_numbers
 from common.workflow.rules import broken
 from common.workflow.undisclosed import dropped, undisclosed
@@ -31,18 +32,19 @@ def lint(replication: Replication) -> tuple[list[str], list[str]]:
     """What of a replication is unfinished, and what is only worth a look; a sentence each, with its place.
 
     Returns:
-        (unfinished, notes): what a run or its analysis would refuse, marks of the scaffold, findings that are missing
-        or that the verdicts do not bear out (any more), logarithms in another unit, claims without a place in the
-        document or that read as another one does, experiments without a claim or outside the coverage, files beside
-        the experiments that are none, claims that changed or went after their evidence was published and nothing says
-        so, and rules that cannot be decided at their scale; rules of a share that so few seeds cannot reproduce, rules
-        that leave settings out at a larger scale, pairs that read the same number, and numeric parameters without a
-        unit (`unit="1"` says that they are pure numbers).
+        (unfinished, notes): what a run or its analysis would refuse, marks of the scaffold, what the document numbers
+        and the coverage leaves out, findings that are missing or that the verdicts do not bear out (any more),
+        logarithms in another unit, claims without a place in the document or that read as another one does,
+        experiments without a claim or outside the coverage, files beside the experiments that are none, claims that
+        changed or went after their evidence was published and nothing says so, and rules that cannot be decided at
+        their scale; rules of a share that so few seeds cannot reproduce, rules that leave settings out at a larger
+        scale, pairs that read the same number, and numeric parameters without a unit (`unit="1"` says that they are
+        pure numbers).
     """
     if not_in_order := list(refused(replication)):
         return not_in_order, []
     agreement = (needs_analysis_packages, names_taken, units_of_logarithms, unknown_in_report, unfit_analyses)
-    contents = (_scaffold, _untold, _unsourced, _unclaimed, _alike, _misplaced)
+    contents = (_scaffold, _uncovered, _untold, _unsourced, _unclaimed, _alike, _misplaced)
     history = (broken, undisclosed, undisclosed_settings, undisclosed_metrics, dropped)
     unfinished = (*agreement, *contents, *history, out_of_reach)
     notes = (never_reproduced, other_settings, same_numbers, names_hidden, _without_unit)
@@ -62,12 +64,25 @@ def _scaffold(replication: Replication) -> list[str]:
     ]
     inventory = root / INVENTORY
     lines = inventory.read_text().splitlines() if inventory.is_file() else []
-    if lines and not any(line.startswith(f"{replication.paper.key}:") for line in lines):
-        found.append(f"{INVENTORY}: has no entry of {replication.paper.key}: list what the document numbers.")
     return found + [
         f"{INVENTORY}:{number}: still scaffold."
         for number, line in enumerate(lines, start=1)
         if MARK in line and line.startswith(f"{replication.paper.key}:")
+    ]
+
+
+def _uncovered(replication: Replication) -> list[str]:
+    """What the inventory lists of the document and the coverage does not name, and the reverse."""
+    known, key = load_inventory(replication.root), replication.paper.key
+    if not known:
+        return []
+    if key not in known:
+        return [f"{INVENTORY}: has no entry of {key}: list what the document numbers."]
+    where = (replication.folder / "paper.yaml").relative_to(replication.root)
+    missing, unknown = gaps(replication.paper.coverage, inventory_items(known[key]))
+    return [
+        *(f"{where}: the coverage leaves out {item}, which {INVENTORY} lists." for item in sorted(missing)),
+        *(f"{where}: the coverage names {item}, which {INVENTORY} does not list." for item in sorted(unknown)),
     ]
 
 

@@ -1,6 +1,7 @@
 """`replicate new`: a replication that runs at once, to be replaced by the paper's own."""
 
 import datetime
+import importlib.util
 import re
 from pathlib import Path
 from string import Template
@@ -8,10 +9,10 @@ from string import Template
 from common.errors import UserError
 from common.experiments.config import NAMES_ARE, is_name
 from common.files import write_atomically
+from common.workflow.coverage import INVENTORY
 
 MARK = "SCAFFOLD"
 """Stands wherever a replication is still what `new` wrote."""
-INVENTORY = Path("tests/conformance/inventory.yaml")
 _TEMPLATES = Path(__file__).parent / "scaffold"
 
 
@@ -19,10 +20,14 @@ def new(root: Path, name: str) -> list[Path]:
     """Write a replication `name` with one small experiment, its claims, notebook and test; returns the files.
 
     Raises:
-        UserError: the name is not a Python module's in lower case, or is taken.
+        UserError: the name is not a Python module's in lower case, is that of an installed one, or is taken.
     """
     if not is_name(name):
         raise UserError(f"{name!r} cannot name a replication: {NAMES_ARE}.")
+    if importlib.util.find_spec(name) is not None:
+        raise UserError(
+            f"{name!r} cannot name a replication: a Python package has the name; add the year of the paper."
+        )
     folder = root / "replications" / name
     if folder.exists():
         raise UserError(f"{folder} exists already; choose another name.")

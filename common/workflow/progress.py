@@ -135,3 +135,8 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def several(number: int, thing: str) -> str:
+    """A number of things: "1 job", "2 jobs"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"

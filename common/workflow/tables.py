@@ -14,7 +14,7 @@ from rich.table import Table
 from common.experiments.outcomes import COMPUTED, Results
 from common.experiments.replication import Replication
 from common.workflow.plan import JobPlan, duration_text, machine_text
-from common.workflow.progress import duration, in_flight, remaining
+from common.workflow.progress import duration, in_flight, remaining, several
 from common.workflow.state import run_states
 from common.workflow.timings import TIME_LIMIT, TIMES_LIMIT
 
@@ -76,7 +76,8 @@ def plan_table(jobs: Sequence[JobPlan], scale: str) -> None:
     console.print(table)
     due = sum(job.due for job in jobs)
     takes = f"; {duration_text(jobs, cores=2)}." if all(job.minutes is not None for job in jobs if job.due) else "."
-    console.print(f"Scale {scale}: {len(jobs)} jobs, {sum(job.runs for job in jobs)} runs, {due} to compute{takes}")
+    every = sum(job.runs for job in jobs)
+    console.print(f"Scale {scale}: {several(len(jobs), 'job')}, {several(every, 'run')}, {due} to compute{takes}")
     if due:
         console.print(machine_text())
 
@@ -128,8 +129,10 @@ def cost_table(found: "Sequence[ExperimentCost]", gpus: int, device_factor: floa
         f"{counted if on_gpus else ''}{divided if on_gpus and device_factor != 1 else ''}"
         " A ? marks memory that was asked for, not measured; of a GPU, that was counted, or rehearsed of former code."
     )
-    console.print(_dearest(found, gpus))
-    console.print(_packing(found))
+    if len(found) > 1:
+        console.print(_dearest(found, gpus))
+    if ill_packed := _packing(found):
+        console.print(ill_packed)
 
 
 def _in_all(kind: str, hours: tuple[float, float, float], found: "Sequence[ExperimentCost]") -> str:
@@ -161,19 +164,19 @@ SHORT_JOB, LONG_JOB = 20 / 60, 4.0
 
 
 def _packing(found: "Sequence[ExperimentCost]") -> str:
-    """The experiments whose jobs take less than 20 minutes though they could be joined, or more than 4 hours."""
+    """The experiments whose jobs are too long for their limit, or shorter or longer than is good; may be ""."""
     known = [cost for cost in found if cost.basis != (TIME_LIMIT,)]
     short = [f"{cost.name} ({60 * cost.longest:.2g})" for cost in known if cost.jobs > 1 and cost.longest < SHORT_JOB]
     long = [f"{cost.name} ({_hours(cost.longest)})" for cost in known if cost.longest > LONG_JOB]
     limit = [f"{cost.name} ({_hours(cost.longest)})" for cost in found if cost not in known and cost.longest > LONG_JOB]
     over = [f"{cost.name} ({_hours(cost.longest_at_most)} of {_hours(cost.runtime)})" for cost in known if cost.tight]
-    return (
-        f"Jobs that may take longer than their `runtime` (hours): {', '.join(over) or 'none'}"
-        f"{'; they go on at the next attempt' if over else ''}. "
-        "Jobs of less than 20 minutes, several of which could be one (`per_job`; minutes): "
-        f"{', '.join(short) or 'none'}. Jobs of more than 4 hours (hours): {', '.join(long) or 'none'}; "
-        f"of which nothing is known but a longer time limit: {', '.join(limit) or 'none'}."
-    )
+    found_of = {
+        "may take longer than their `runtime` and go on at the next attempt (hours)": over,
+        "take less than 20 minutes, several of which could be one (`per_job`; minutes)": short,
+        "take more than 4 hours (hours)": long,
+        "have a time limit above 4 hours, and nothing else is known of them (hours)": limit,
+    }
+    return " ".join(f"Jobs that {what}: {', '.join(names)}." for what, names in found_of.items() if names)
 
 
 def budget_table(proposal: "Proposal", decided: "Decided") -> None:

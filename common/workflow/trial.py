@@ -15,6 +15,7 @@ from common.experiments.replication import Replication
 from common.files import published, read_entries, read_json, write_json
 from common.workflow.discovery import find, make_importable
 from common.workflow.extrapolation import SINGLE_SPREAD, of_the_whole
+from common.workflow.progress import several
 from common.workflow.state import Folders
 from common.workflow.timings import setting, trials_path
 
@@ -41,7 +42,7 @@ def try_calls(replication: Replication, scale: str, folders: Folders, seconds: f
             continue
         kept[(found["experiment"], found["setting"])] = found
         write_json(path, list(kept.values()))
-        yield f"{name}: {found['seconds']:.3g} s for {found['runs']} runs on {found['device']}"
+        yield f"{name}: {found['seconds']:.3g} s for {several(found['runs'], 'run')} on {found['device']}"
 
 
 def distinct_calls(replication: Replication, scale: str, results: Results) -> list[list[Run]]:

@@ -1,51 +1,16 @@
 """Each paper's coverage is held against what its document numbers, which `inventory.yaml` lists."""
 
-import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from common.experiments.paper import Coverage, Paper
 from common.sources import load_typed
+from common.workflow.coverage import KINDS, gaps, inventory_items, load_inventory, numbered_items
 from tests.conftest import ROOT
 
 PAPERS = sorted((ROOT / "replications").glob("*/paper.yaml"))
-KINDS = ("Fig.", "Table", "Algorithm", "Theorem", "Definition", "Lemma", "Proposition", "Claim", "Equation")
-LISTED = r"(?:\(?\d+\)?[a-z]?(?:,? and |, | to )?)+"
-
-
-INVENTORY = yaml.safe_load((Path(__file__).parent / "inventory.yaml").read_text())
-
-
-def inventory(key: str) -> set[str]:
-    """The numbered items of a document, such as "Lemma 5"; none known of another key."""
-    kinds = INVENTORY.get(key, {})
-    items = set()
-    for kind, numbers in kinds.items():
-        listed = range(1, numbers["last"] + 1) if isinstance(numbers, dict) else numbers
-        items |= {f"{kind} {number}" for number in listed}
-    return items
-
-
-def numbered_items(text: str) -> set[str]:
-    """The items that a text names: "Lemmas 5 and 6", "Fig. 1a", "Equations (16) to (18)"."""
-    found = set()
-    for kind in KINDS:
-        singular = re.escape(kind.rstrip("."))
-        for match in re.finditer(rf"\b{singular}s?\.? ({LISTED})", text):
-            last = 0
-            for to, number in re.findall(r"( to )?\(?(\d+)\)?[a-z]?", match[1]):
-                first = last + 1 if to else int(number)
-                found |= {f"{kind} {k}" for k in range(first, int(number) + 1)}
-                last = int(number)
-    return found
-
-
-def gaps(coverage: list[Coverage], key: str) -> tuple[set[str], set[str]]:
-    """What of the document the coverage leaves out, and what it names that the document does not have."""
-    named = set().union(*(numbered_items(entry.item) for entry in coverage))
-    return inventory(key) - named, named - inventory(key)
+INVENTORY = load_inventory(ROOT)
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.parent.name)
@@ -54,9 +19,15 @@ def test_coverage_names_every_numbered_item_of_the_document_and_no_other(path: P
     assert paper.key in INVENTORY, (
         f"tests/conformance/inventory.yaml has no entry {paper.key}; {{}} if it numbers nothing"
     )
-    missing, unknown = gaps(paper.coverage, paper.key)
+    missing, unknown = gaps(paper.coverage, inventory_items(INVENTORY[paper.key]))
     assert not missing, f"{path}: coverage leaves out {sorted(missing)}"
     assert not unknown, f"{path}: coverage names {sorted(unknown)}, which the document does not have"
+
+
+def test_every_entry_of_the_inventory_is_of_a_replication_and_of_known_kinds() -> None:
+    keys = {load_typed(path, Paper).key for path in PAPERS}
+    assert INVENTORY.keys() - keys == set(), "entries of tests/conformance/inventory.yaml that no paper.yaml has as key"
+    assert {kind for kinds in INVENTORY.values() for kind in kinds} <= set(KINDS)
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.parent.name)
@@ -85,6 +56,6 @@ def test_items_are_read_from_how_people_write_them(text: str, expected: set[str]
 
 def test_a_missing_and_an_invented_item_are_both_found() -> None:
     coverage = [Coverage(item="Figs. 1, 2, 3, 4, 5, 6 and 8", status="quoted", reason="a test")]
-    missing, unknown = gaps(coverage, "wang2018identifying")
+    missing, unknown = gaps(coverage, inventory_items(INVENTORY["wang2018identifying"]))
     assert {"Fig. 7", "Lemma 5", "Equation 33"} <= missing
     assert unknown == {"Fig. 8"}

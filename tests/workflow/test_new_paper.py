@@ -84,6 +84,19 @@ def test_lint_names_what_lacks_a_source_or_a_unit_and_a_file_that_is_no_experime
     assert "replications/averages_of_draws/helper.py: config.yaml has no experiment 'helper'" in said
 
 
+def test_lint_names_what_the_document_numbers_and_the_coverage_leaves_out(started: Project) -> None:
+    inventory = started.root / "tests" / "conformance" / "inventory.yaml"
+    before = inventory.read_text()
+    try:
+        inventory.write_text(before.replace("Fig.: {last: 1}", "Table: [3]"))
+        said = started.replicate("lint", "averages_of_draws").stdout
+    finally:
+        inventory.write_text(before)
+    listed = "which tests/conformance/inventory.yaml"
+    assert f"paper.yaml: the coverage leaves out Table 3, {listed} lists." in said
+    assert f"paper.yaml: the coverage names Fig. 1, {listed} does not list." in said
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [("averages_of_draws", "exists already"), ("Not a name", "cannot name a replication"), ("../up", "cannot name")],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -105,7 +106,8 @@ def test_a_failed_experiment_leaves_the_others_reported_and_is_tried_again_when_
     copy.edit("measurement.py", "weights = context", f"{fault}weights = context")
     done = copy.replicate("reports", "--scale", "laptop")
     assert done.returncode == 1
-    assert "decay/measurement: 15 runs failed: RuntimeError: the measurement broke" in done.stdout
+    place = r"replications/decay/measurement\.py:\d+"
+    assert re.search(f"decay/measurement: 15 runs failed: {place}: RuntimeError: the measurement broke", done.stdout)
     assert verdicts(copy)["fig1-larger-steps-descend-faster"] == "reproduced"
     assert copy.records() == before
     assert len(tries.read_text()) == 15

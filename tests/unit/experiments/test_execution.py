@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 import shutil
 import signal
 import subprocess
@@ -95,9 +96,9 @@ def test_results_of_another_code_version_stay_until_the_new_ones_are_complete(in
     in_process.edit("descent.py", "torch.stack(start)", "torch.stack(start) / (1 - runs[0].seed // 9)")
     in_process.edit("descent.py", "if state is None:", "if state is None:\n        raise RuntimeError('no luck')")
     outcomes = execute(in_process)
-    assert outcomes["descent/learning_rate=0.1,seed=0"] == Outcome(
-        "failed", "RuntimeError: no luck", outcomes["descent/learning_rate=0.1,seed=0"].identity
-    )
+    failed = outcomes["descent/learning_rate=0.1,seed=0"]
+    assert failed.status == "failed"
+    assert re.fullmatch(r"replications/decay/descent\.py:\d+: RuntimeError: no luck", failed.reason)
     assert outcomes["measurement/learning_rate=0.1,seed=0"].status == "blocked", "it would start from stale weights"
     assert in_process.records("smoke") == old
 
@@ -312,8 +313,8 @@ AT_THE_TOP = "from collections.abc"
 @pytest.mark.parametrize(
     ("code", "reason", "before"),
     [
-        ("import nonexistent", "cannot be imported: ModuleNotFoundError: No module named 'nonexistent'", AT_THE_TOP),
-        ("raise SystemExit(0)", "cannot be imported: SystemExit: 0", AT_THE_TOP),
+        ("import nonexistent", ".py:3: ModuleNotFoundError: No module named 'nonexistent'", AT_THE_TOP),
+        ("raise SystemExit(0)", "cannot be imported: replications/decay/measurement.py:3: SystemExit: 0", AT_THE_TOP),
         ("    runs = []", "run() recorded nothing for it", IN_RUN),
         ("    raise SystemExit(0)", "run() ended the process (SystemExit: 0)", IN_RUN),
         ("    import sys; sys.exit('enough')", "run() ended the process (SystemExit: enough)", IN_RUN),

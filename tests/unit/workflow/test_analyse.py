@@ -42,7 +42,7 @@ def test_a_claim_on_metrics_that_failed_says_so(in_process: Project) -> None:
     in_process.edit("analysis/descent.py", "    last = records", "    return None\n    last = records")
     _, place = analysed(in_process)
     verdict = next(v for v in read(place / "verdicts.json") if v["id"] == "fig1-larger-steps-descend-faster")
-    assert verdict["verdict"] == "not decidable at this scale"
+    assert verdict["verdict"] == "not run"
     assert verdict["reason"].startswith("Metrics failed: replications/decay/analysis/descent.py:")
     assert "metrics() returns nothing (None)" in verdict["reason"]
 

@@ -129,14 +129,19 @@ def test_the_plan_names_its_longest_chain_its_dearest_experiments_and_jobs_of_a_
     said = " ".join(capsys.readouterr().out.split())
     assert "The longest chain of jobs takes 10 hours: made/unknown." in said
     assert "made/unknown (20 GPU hours, 10 hours on 4 GPUs); made/long (15 GPU hours," in said
-    assert "longer than their `runtime` (hours): made/long (9 of 8); they go on at the next attempt." in said
+    assert "longer than their `runtime` and go on at the next attempt (hours): made/long (9 of 8)." in said
     assert "several of which could be one (`per_job`; minutes): made/known (15), made/idle (15)." in said
-    assert "more than 4 hours (hours): made/long (5); of which nothing is known but a longer time limit: " in said
-    assert "made/unknown (10)." in said
+    assert "Jobs that take more than 4 hours (hours): made/long (5)." in said
+    assert "and nothing else is known of them (hours): made/unknown (10)." in said
     waits = cost("waits", 1.0, path=("started_from", "waits"), path_hours=4.0)
     cost_table([*PLAN, waits], gpus=4, device_factor=1.0)
     said = " ".join(capsys.readouterr().out.split())
     assert "The longest chain of jobs takes 4 hours: made/started_from, then made/waits. The dearest: made/spar" in said
+    cost_table([cost("alone", 4.0)], gpus=4, device_factor=1.0)
+    said = capsys.readouterr().out
+    assert "In all" in said
+    assert "longest chain" not in said
+    assert "Jobs that" not in said
 
 
 def test_published_evidence_decides_what_is_open(project: Project) -> None:
