@@ -11,14 +11,14 @@ class Predicted:
     """Seconds predicted for runs in all, with bounds, and on what that rested.
 
     Attributes:
-        held: whether what they took lies within the bounds.
+        missed: "" where what they took lies within the bounds, else whether that was "less" or "more".
     """
 
     seconds: float
     lower: float
     upper: float
     basis: str
-    held: bool
+    missed: str
 
 
 def predicted(runs: Iterable[Run]) -> Predicted | None:
@@ -29,4 +29,5 @@ def predicted(runs: Iterable[Run]) -> Predicted | None:
     lower, upper = (sum(told.interval[side] for told, _ in pairs) for side in (0, 1))
     taken = sum(seconds for _, seconds in pairs)
     basis = ", ".join(sorted({told.basis for told, _ in pairs}))
-    return Predicted(sum(told.seconds for told, _ in pairs), lower, upper, basis, lower <= taken <= upper)
+    missed = "less" if taken < lower else "more" if taken > upper else ""
+    return Predicted(sum(told.seconds for told, _ in pairs), lower, upper, basis, missed)

@@ -14,11 +14,12 @@ def test_a_prediction_is_the_sum_over_the_runs_that_can_be_compared() -> None:
     assert found is not None
     assert (found.seconds, found.lower, found.upper) == (20, 10, 40)
     assert found.basis == "minutes, probe (cpu)"
-    assert found.held
+    assert found.missed == ""
 
 
 def test_a_prediction_that_missed_is_told_and_none_is_none() -> None:
-    missed = predicted([run(41, 20)])
-    assert missed is not None
-    assert not missed.held
+    longer, shorter = predicted([run(41, 20)]), predicted([run(9, 20)])
+    assert longer is not None
+    assert shorter is not None
+    assert (longer.missed, shorter.missed) == ("more", "less")
     assert predicted([run(10, None)]) is None
