@@ -653,8 +653,8 @@ paper.figure(
 # %% [markdown]
 # The two measures go together, so that uniform minima are flat, too. Part of that is the sweep itself: both scale with
 # $1/\eta$. So we look within one learning rate as well. At $\eta = 0.5$ and 1,000 images $s$ follows $a$ to the power
-# 1.06, nearly proportional, as the lecture says of Fig. 16; over four rates to 0.90 (0.83 to 0.98), and on 200 images to
-# 0.81 (0.77 to 0.85). Read off after the runs: the power rises with the rate, on 1,000 images from 0.8 at
+# 1.06, nearly proportional, as the lecture says of Fig. 16; over four rates to 0.90 (0.83 to 0.98), and on 200 images
+# to 0.81 (0.77 to 0.85). Read off after the runs: the power rises with the rate, on 1,000 images from 0.8 at
 # $\eta = 0.1$ to 1.3 at 1.
 
 # %%
