@@ -19,6 +19,7 @@ from common.hessian.products import Hessian, LinearOperator, dense, quadratic_fo
 from common.hessian.ranks import OtherRankFailed, RanksApart
 from common.hessian.rescaled import Rescaled, adaptive_sharpness
 from common.hessian.scipy_operator import scipy_operator
+from common.hessian.slices import filter_normalised, loss_slice
 from common.hessian.spectrum import Spectrum, frobenius_norm, spectrum, squared_frobenius_norm
 from common.hessian.stability import SampleHessians, non_uniformity, stability_factor
 from common.hessian.streaming import Streamed
@@ -69,6 +70,7 @@ __all__ = [
     "empirical_ntk",
     "epsilon_sharpness",
     "estimate_ggn_diagonal",
+    "filter_normalised",
     "frobenius_norm",
     "ggn_diagonal",
     "ggn_frobenius_norm",
@@ -76,6 +78,7 @@ __all__ = [
     "hessian_lipschitz",
     "hutchinson_trace",
     "kink_term",
+    "loss_slice",
     "measure",
     "noise_along_curvature",
     "noise_norm",

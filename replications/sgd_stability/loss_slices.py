@@ -8,10 +8,11 @@ from torch.nn import functional
 
 from common.datasets import Split
 from common.experiments import DatasetName, ExperimentParameters, Field, RunContext
+from common.hessian.slices import drawn_by_filter
 from common.models import ResidualCifar
 
 from .shared.classifiers import CLASSES
-from .shared.filter_directions import filter_normalised, losses_on_plane
+from .shared.plane_losses import losses_on_plane
 
 LI = "Li et al. 2018"
 OURS = "deviation D44"
@@ -118,7 +119,8 @@ def _slice(
     run: Parameters, context: RunContext, network: ResidualCifar, inputs: torch.Tensor, targets: torch.Tensor
 ) -> None:
     source = context.generator(run, "probes")
-    directions = filter_normalised(network, source), filter_normalised(network, source)
+    weights = list(network.parameters())
+    directions = drawn_by_filter(weights, source), drawn_by_filter(weights, source)
     line = torch.linspace(-run.reach, run.reach, run.points, dtype=torch.float64).tolist()
     points = [(a, b) for a in line for b in line]
     part = slice(0, run.slice_images)

@@ -1,22 +1,9 @@
-"""Directions scaled filter by filter, and losses along them."""
+"""Losses on a plane through the weights."""
 
 import pytest
 import torch
 
-from common.models import ResidualCifar
-from replications.sgd_stability.shared.filter_directions import filter_normalised, losses_on_plane
-
-
-def test_a_direction_has_the_length_of_each_filter_and_leaves_norms_and_biases_alone() -> None:
-    network = ResidualCifar(8, width=2)
-    network.initialise(torch.Generator().manual_seed(1))
-    direction = filter_normalised(network, torch.Generator().manual_seed(2))
-    for parameter, step in zip(network.parameters(), direction, strict=True):
-        if parameter.dim() < 2:
-            assert not step.any()
-            continue
-        assert torch.allclose(step.flatten(1).norm(dim=1), parameter.detach().flatten(1).norm(dim=1), rtol=1e-4)
-        assert not torch.equal(step, parameter)
+from replications.sgd_stability.shared.plane_losses import losses_on_plane
 
 
 def test_losses_on_a_plane_are_those_of_the_shifted_network_which_stays_as_it_was() -> None:

@@ -1,4 +1,4 @@
-"""Random directions in the space of weights, scaled filter by filter (Li et al. 2018), and losses along them."""
+"""Losses on a plane through the weights of a classifier."""
 
 from collections.abc import Sequence
 
@@ -7,26 +7,6 @@ from torch import nn
 from torch.nn import functional
 
 CHUNK = {"cpu": 128, "cuda": 2048}
-
-
-def filter_normalised(network: nn.Module, generator: torch.Generator) -> list[torch.Tensor]:
-    """A direction, one tensor a parameter: Gaussian, each filter as long as the network's own.
-
-    A filter is what makes one output channel of a convolution or one unit of a linear layer. Biases and the weights
-    of normalisations stay as they are (zeros), as in the authors' pictures.
-
-    Li et al. 2018, section 4: d_{i,j} ← d_{i,j} ‖θ_{i,j}‖/‖d_{i,j}‖.
-    """
-    direction = []
-    for parameter in network.parameters():
-        drawn = torch.randn(parameter.shape, generator=generator).to(parameter)
-        if parameter.dim() < 2:
-            direction.append(torch.zeros_like(parameter))
-            continue
-        along = tuple(range(1, parameter.dim()))
-        lengths = parameter.detach().square().sum(along, keepdim=True).sqrt()
-        direction.append(drawn * lengths / drawn.square().sum(along, keepdim=True).sqrt().clamp(min=1e-12))
-    return direction
 
 
 @torch.inference_mode()
