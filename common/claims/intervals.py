@@ -30,9 +30,19 @@ class Bounds:
 
 def t_quantile(degrees_of_freedom: Array | float) -> Array:
     """Upper `TAIL` quantile of Student's t; infinite where no degree of freedom is left."""
+    degrees = np.asarray(degrees_of_freedom, dtype=float)
+    return np.asarray(_t_quantile_of(float(degrees))) if degrees.ndim == 0 else _t_quantile(degrees)
+
+
+@lru_cache
+def _t_quantile_of(degrees: float) -> float:
+    """Of one number; SciPy takes milliseconds for it."""
+    return float(_t_quantile(np.array(degrees)))
+
+
+def _t_quantile(degrees: Array) -> Array:
     from scipy import stats
 
-    degrees = np.asarray(degrees_of_freedom, dtype=float)
     return np.where(degrees > 0, stats.t.isf(TAIL, np.where(degrees > 0, degrees, 1.0)), np.inf)
 
 

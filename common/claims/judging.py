@@ -169,8 +169,7 @@ def _decide_of(claim: Claim, cells: Cells, scale: str, *, fewest: int = MINIMAL_
     obstacle = (
         before
         or missed
-        or _without_value(claim, cells, "diverged")
-        or _without_value(claim, cells, "completed")
+        or (None if valued else _without_value(claim, cells, "diverged") or _without_value(claim, cells, "completed"))
         or measurement.undefined
         or _too_many_ties(measurement, cells.seeds, fewest)
         or _zero_spread(measurement)
@@ -246,7 +245,8 @@ def _regime(cells: Cells) -> str | None:
     if "regime_reached" not in used.columns:
         return None if (used["outcome"] == "diverged").all() else "The metrics of these runs could not be computed"
     reached = used["regime_reached"].where(used["regime_reached"].notna(), used["outcome"] == "diverged")
-    if odd := [value for value in reached if isinstance(value, str) or value not in (True, False)]:
+    of_truth = reached.dtype == bool
+    if not of_truth and (odd := [v for v in reached if isinstance(v, str) or v not in (True, False)]):
         return f"regime_reached holds {odd[0]!r}, which is neither true nor false"
     missed = int((~reached.astype(bool)).sum())
     return f"Regime not reached in {missed} of {len(used)} runs" if missed else None
