@@ -89,6 +89,13 @@ def plant(project: Project, body: str, config: str = CONFIG) -> None:
     project.file("measurement.py").write_text(HEAD + STARTS)
 
 
+def place(project: Project, name: str, code: str) -> str:
+    """File and line of an experiment's code, as reasons name it."""
+    lines = project.file(name).read_text().splitlines()
+    (line,) = (number for number, text in enumerate(lines, start=1) if code in text)
+    return f"replications/decay/{name}:{line}"
+
+
 def rehearsing(project: Project, tmp_path: Path, available_gb: float = 4.0, **terms: Any) -> dict[str, Rehearsing]:
     """What comes of the calls of both experiments, in this process."""
     replication = project.replication()
@@ -213,8 +220,8 @@ def test_state_that_stays_on_the_host_is_told_on_a_machine_without_gpu(in_proces
     found = rehearsing(in_process, tmp_path)["descent"]
     assert found.status == "failed"
     assert found.reason == (
-        "resumed from its checkpoint: RuntimeError: add takes tensors on the host and on the GPU, which a GPU refuses; "
-        "all belong on context.device"
+        f"resumed from its checkpoint: {place(in_process, 'descent.py', '0.9 * momentum')}: RuntimeError: add takes "
+        "tensors on the host and on the GPU, which a GPU refuses; all belong on context.device"
     )
 
 
@@ -224,7 +231,8 @@ def test_an_artifact_of_another_shape_is_told_with_where_it_comes_from(in_proces
     found = rehearsing(in_process, tmp_path)["measurement"]
     assert found.status == "failed"
     assert found.reason == (
-        "RuntimeError: The size of tensor a (8) must match the size of tensor b (16) at non-singleton dimension 0 "
+        f"{place(in_process, 'measurement.py', 'started * torch')}: RuntimeError: The size of tensor a (8) must match "
+        "the size of tensor b (16) at non-singleton dimension 0 "
         "(it starts from descent)"
     )
 
